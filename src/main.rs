@@ -1,0 +1,2 @@
+//! writ
+fn main() {}
