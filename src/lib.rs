@@ -1,1 +1,26 @@
-//! writ
+//! writ: a short-lived credential broker for agents, with a thin execution proxy.
+//!
+//! The modules stand in the order of the journey of one refund, from the outside in; imports point downwards only.
+
+pub mod cli;
+pub mod demo;
+
+pub mod app;
+pub mod config;
+
+pub mod http;
+
+pub mod broker;
+pub mod proxy;
+
+pub mod approval;
+pub mod backend;
+pub mod policy;
+pub mod store;
+pub mod token;
+
+pub mod audit;
+
+pub mod domain;
+
+pub mod sandbox;

@@ -1,0 +1,1 @@
+//! Composition root: clock, entropy, store, policies, backends, routers, shutdown.

@@ -1,0 +1,1 @@
+//! Approval records: signed, read and verified.

@@ -1,0 +1,1 @@
+//! May this be done? Propose, decide, review, issue, retire.

@@ -1,0 +1,1 @@
+//! The damaged-blender run, played against everything in one process.

@@ -1,0 +1,16 @@
+//! Types and rules that everything else is written in: no IO, no async, no clock of its own.
+
+pub mod approval;
+pub mod clock;
+pub mod digest;
+pub mod draft;
+pub mod id;
+pub mod json;
+pub mod lifecycle;
+pub mod money;
+pub mod name;
+pub mod operation;
+pub mod policy;
+pub mod principal;
+pub mod secret;
+pub mod time;

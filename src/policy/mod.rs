@@ -1,0 +1,1 @@
+//! Rules to a decision with reasons; pure.

@@ -1,0 +1,1 @@
+//! Do it, at most once: redeem, dispatch, settle, reconcile, sweep.

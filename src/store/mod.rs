@@ -1,0 +1,1 @@
+//! Where state is kept: the contract in transitions, and the stores that keep it.

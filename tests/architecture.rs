@@ -1,0 +1,1 @@
+//! The layers: imports point downwards only.

@@ -1,0 +1,1 @@
+//! README and docs say what the program does.
