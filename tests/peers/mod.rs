@@ -1,1 +1,16 @@
 //! Tests of peers.
+
+use crate::support::peers;
+
+#[test]
+fn the_pinned_peers_answer() {
+    if let Some(mut python) = peers::python() {
+        let out = peers::output(python.args(["-c", "import joserfc, biscuit_auth; print('ok')"]));
+        assert_eq!(out.trim(), "ok");
+    }
+    if let Some(mut node) = peers::node() {
+        let script = "await import('jose'); await import('@biscuit-auth/biscuit-wasm'); console.log('ok')";
+        let out = peers::output(node.args(["--input-type=module", "-e", script]));
+        assert_eq!(out.lines().last(), Some("ok"), "{out}");
+    }
+}
