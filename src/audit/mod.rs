@@ -1,1 +1,9 @@
-//! What happened, one event a transition.
+//! What happened, one event a transition. The event is written in the transaction of the change it tells of, with a gapless sequence
+//! number; the tree over these bytes comes later and needs nothing but them.
+
+mod event;
+
+pub use event::{
+    Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, CredentialPart, DraftPart, Event, EventBody, EventKind, EventOutcome,
+    ExecutionPart, Note, PolicyPart, ProviderPart,
+};

@@ -1,1 +1,6 @@
 //! Where state is kept: the contract in transitions, and the stores that keep it.
+
+pub mod contract;
+pub mod record;
+
+pub use contract::{Applied, Op, Rejection, Store, StoreError};

@@ -1,0 +1,379 @@
+//! One event: a closed record, its fields typed, so that what must never be in a log has no place to stand in.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::domain::approval::Decision;
+use crate::domain::digest::{Digest, DraftHash};
+use crate::domain::draft::{IdempotencyKey, Resource};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, EventId, ExecutionId, RecordId, RequestId, VerdictId};
+use crate::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
+use crate::domain::money::Money;
+use crate::domain::name::{Audience, CaseId, KeyId, OperationName, PrincipalId, TenantId};
+use crate::domain::policy::{Outcome, PolicyRef};
+use crate::domain::time::Timestamp;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// A draft changed state.
+    Draft(DraftTransition),
+    /// An approval changed state.
+    Approval(ApprovalTransition),
+    /// A credential changed state.
+    Credential(CredentialTransition),
+    /// An execution changed state.
+    Execution(ExecutionTransition),
+    /// Something that changes no state but must be known.
+    Note(Note),
+}
+
+impl EventKind {
+    /// The event's type as written, such as `draft.approve`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft(t) => t.event(),
+            Self::Approval(t) => t.event(),
+            Self::Credential(t) => t.event(),
+            Self::Execution(t) => t.event(),
+            Self::Note(n) => n.as_str(),
+        }
+    }
+}
+
+impl Serialize for EventKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+macro_rules! notes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// Events that change no state: denials, reads, look-ups, administration.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Note { $($(#[$doc])* $variant,)* }
+
+        impl Note {
+            /// Every note.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The event's type as written.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+notes! {
+    /// A caller could not show who it is.
+    AuthFailed = "auth.failed",
+    /// A caller asked for something its role or permissions do not cover.
+    AccessDenied = "access.denied",
+    /// A read ran and its declared fields were returned.
+    ReadPerformed = "read.performed",
+    /// A draft was not even stored.
+    ProposeDenied = "draft.propose_denied",
+    /// An approval record was refused.
+    RecordDenied = "approval.record_denied",
+    /// A signature was counted; the requirement is not met yet.
+    RecordCounted = "approval.record_counted",
+    /// An approval was not exchanged for a credential.
+    ExchangeDenied = "credential.exchange_denied",
+    /// A credential was refused at the proxy.
+    UseDenied = "credential.use_denied",
+    /// The outcome of a sent request was looked up.
+    LookUp = "execution.look_up",
+    /// Another proxy took over an execution whose outcome is open.
+    TakeOver = "execution.take_over",
+    /// A client was registered.
+    ClientAdded = "client.add",
+    /// A client's secret was replaced.
+    ClientSecretReplaced = "client.replace_secret",
+    /// A client was revoked.
+    ClientRevoked = "client.revoke",
+    /// An approver, or a key or authority of one, was registered.
+    ApproverAdded = "approver.add",
+    /// An approver was revoked, with all their keys.
+    ApproverRevoked = "approver.revoke",
+    /// One approver key was revoked.
+    ApproverKeyRevoked = "approver.revoke_key",
+    /// The store was opened by a process that will write to it.
+    LogStarted = "log.start",
+}
+
+/// Who did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    /// A registered client, authenticated.
+    Client,
+    /// A person, by a signature or at the operator's console.
+    Person,
+    /// A rule of the policy.
+    Rule,
+    /// The program itself: a sweep, a resumed execution.
+    System,
+    /// Nobody that could be authenticated.
+    Anonymous,
+}
+
+/// Who did it, always authenticated or `anonymous`; never what a request says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// The kind.
+    pub kind: ActorKind,
+    /// The id within the kind.
+    pub id: String,
+}
+
+impl Actor {
+    /// An actor of this kind and id.
+    #[must_use]
+    pub fn new(kind: ActorKind, id: impl Into<String>) -> Self {
+        Self { kind, id: id.into() }
+    }
+
+    /// The program itself, named by the part that acts.
+    #[must_use]
+    pub fn system(part: &str) -> Self {
+        Self::new(ActorKind::System, part)
+    }
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventOutcome {
+    /// As asked.
+    Ok,
+    /// Refused.
+    Denied,
+    /// It was tried and certainly failed.
+    Failed,
+    /// It was tried and nobody knows yet.
+    Unknown,
+}
+
+/// Which draft, by id and by the hash everything else is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DraftPart {
+    /// Its id.
+    pub id: DraftId,
+    /// Its hash.
+    pub hash: DraftHash,
+}
+
+/// What the policy said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PolicyPart {
+    /// The verdict's id.
+    pub verdict_id: VerdictId,
+    /// Which policy.
+    #[serde(flatten)]
+    pub policy: PolicyRef,
+    /// Its answer.
+    pub outcome: Outcome,
+    /// The ids of the rules that decided.
+    pub rules: Vec<String>,
+}
+
+/// Which approval, and whose signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApprovalPart {
+    /// The approval.
+    pub id: ApprovalId,
+    /// The record, if one came with this event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_id: Option<RecordId>,
+    /// Who signed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approver: Option<PrincipalId>,
+    /// With which key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kid: Option<KeyId>,
+    /// Yes or no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// SHA-256 of the signed record; the record itself is kept beside the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_sha256: Option<Digest>,
+}
+
+/// Which credential; never the token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CredentialPart {
+    /// Its id.
+    pub id: CredentialId,
+    /// The id of the root key that signed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_key_id: Option<u32>,
+    /// For whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Audience>,
+    /// First moment it is good no longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Which execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExecutionPart {
+    /// Its id.
+    pub id: ExecutionId,
+    /// The stored idempotency key.
+    pub idempotency_key: IdempotencyKey,
+    /// The fencing token after the event.
+    pub fence: u64,
+}
+
+/// Which attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttemptPart {
+    /// Its number, from 1.
+    pub n: u32,
+    /// SHA-256 of the body that is sent.
+    pub request_sha256: Digest,
+}
+
+/// What the backend said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderPart {
+    /// The HTTP status, if there was an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The backend's own id of what it made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The adapter's rule that classified it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// SHA-256 of the answer's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_sha256: Option<Digest>,
+}
+
+/// The state before and after; `from` is absent where the thing was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangePart {
+    /// Before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'static str>,
+    /// After.
+    pub to: &'static str,
+}
+
+/// Everything of an event that its writer knows; the store adds the number, the id and the time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventBody {
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: EventKind,
+    /// Who did it.
+    pub actor: Actor,
+    /// How it ended.
+    pub outcome: EventOutcome,
+    /// A stable code for a denial, a failure or a reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The HTTP request that led to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+    /// The tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    /// The support case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// The operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationName>,
+    /// What it touches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<Resource>,
+    /// How much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<Money>,
+    /// Which draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<DraftPart>,
+    /// What the policy said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPart>,
+    /// Which approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalPart>,
+    /// Which credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<CredentialPart>,
+    /// Which execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionPart>,
+    /// Which attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptPart>,
+    /// What the backend said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderPart>,
+    /// Whom an administrative event is about: a client, an approver, a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The change of state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<ChangePart>,
+}
+
+impl EventBody {
+    /// An event of this kind by this actor that ended well; the other fields are filled in by struct update.
+    #[must_use]
+    pub fn new(kind: EventKind, actor: Actor) -> Self {
+        Self {
+            kind,
+            actor,
+            outcome: EventOutcome::Ok,
+            code: None,
+            request_id: None,
+            tenant: None,
+            case_id: None,
+            operation: None,
+            resource: None,
+            amount: None,
+            draft: None,
+            policy: None,
+            approval: None,
+            credential: None,
+            execution: None,
+            attempt: None,
+            provider: None,
+            subject: None,
+            state: None,
+        }
+    }
+
+    /// The same event, ended as a denial with this code.
+    #[must_use]
+    pub fn denied(self, code: impl Into<String>) -> Self {
+        Self {
+            outcome: EventOutcome::Denied,
+            code: Some(code.into()),
+            ..self
+        }
+    }
+}
+
+/// A whole event, as its canonical bytes are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// The version of this object: 1.
+    pub v: u8,
+    /// Its place in the log, from 0, without gaps.
+    pub seq: u64,
+    /// Its id.
+    pub id: EventId,
+    /// When it was written, by the store's clock; order is `seq`, not time.
+    pub time: Timestamp,
+    /// The rest.
+    #[serde(flatten)]
+    pub body: EventBody,
+}

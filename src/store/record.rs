@@ -1,0 +1,301 @@
+//! What a store gives back: records as they stand after a transition.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::approval::Decision;
+use crate::domain::digest::{Digest, DraftHash};
+use crate::domain::draft::{IdempotencyKey, Resource};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, RecordId, VerdictId};
+use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
+use crate::domain::money::Money;
+use crate::domain::name::{Audience, BackendName, CaseId, ClientId, KeyId, OperationName, PrincipalId, QueueName, TenantId};
+use crate::domain::operation::Consequence;
+use crate::domain::policy::{Answer, Requirement, Signature};
+use crate::domain::time::Timestamp;
+
+/// A draft as it stands. Its document's bytes are read apart ([`super::Store::draft_bytes`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftRecord {
+    /// Its id.
+    pub id: DraftId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The client that made it.
+    pub maker: ClientId,
+    /// The person answerable for the maker.
+    pub owner: Option<PrincipalId>,
+    /// The person whose wish it is.
+    pub on_behalf_of: Option<PrincipalId>,
+    /// The support case.
+    pub case_id: Option<CaseId>,
+    /// What is to be done.
+    pub operation: OperationName,
+    /// How far it reaches.
+    pub consequence: Consequence,
+    /// To what.
+    pub resource: Resource,
+    /// How much.
+    pub amount: Option<Money>,
+    /// The names of the fields a patch touches.
+    pub fields: BTreeSet<String>,
+    /// The hash of its bytes.
+    pub hash: DraftHash,
+    /// Its idempotency key.
+    pub key: IdempotencyKey,
+    /// Where it stands.
+    pub state: DraftState,
+    /// How many drafts of this operation for the same customer counted in the last 24 hours when it was stored, this one included.
+    pub recent: u64,
+    /// The draft it replaces.
+    pub supersedes: Option<DraftId>,
+    /// What the policy said; absent while `proposed`.
+    pub verdict: Option<StoredVerdict>,
+    /// The approval, once there is one.
+    pub approval: Option<ApprovalRecord>,
+    /// Why it ended, if it ended without being executed.
+    pub closed: Option<Closing>,
+    /// Its execution, if there is one.
+    pub execution: Option<ExecutionSummary>,
+    /// When it was stored.
+    pub created_at: Timestamp,
+    /// First moment it can no longer be approved or executed.
+    pub expires_at: Timestamp,
+    /// When its state last changed.
+    pub changed_at: Timestamp,
+}
+
+/// A policy's answer as it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredVerdict {
+    /// Its id.
+    pub id: VerdictId,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// Why a draft ended without being executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closing {
+    /// A stable code.
+    pub code: String,
+    /// The words of the person or the rule.
+    pub reason: Option<String>,
+    /// Who ended it.
+    pub by: String,
+}
+
+/// An approval as it stands, with its signatures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRecord {
+    /// Its id.
+    pub id: ApprovalId,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// The card's nonce: 16 random bytes in base64url. Shown only to those who hand in records.
+    pub nonce: String,
+    /// What must be signed.
+    pub requirement: Requirement,
+    /// When the card opened.
+    pub requested_at: Timestamp,
+    /// First moment the card can no longer be answered.
+    pub expires_at: Timestamp,
+    /// First moment the grant can no longer be exchanged or executed; absent until it is granted.
+    pub execute_by: Option<Timestamp>,
+    /// The records that came, oldest first.
+    pub records: Vec<SignedRecord>,
+}
+
+impl ApprovalRecord {
+    /// The approving signatures, as they counted when they came.
+    #[must_use]
+    pub fn signatures(&self) -> Vec<Signature> {
+        self.records
+            .iter()
+            .filter(|r| r.decision == Decision::Approve)
+            .map(SignedRecord::signature)
+            .collect()
+    }
+}
+
+/// One signed approval record, verified before it came here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedRecord {
+    /// Its `jti`.
+    pub id: RecordId,
+    /// Who signed.
+    pub approver: PrincipalId,
+    /// With which key.
+    pub kid: KeyId,
+    /// Yes or no.
+    pub decision: Decision,
+    /// The approver's words.
+    pub reason: Option<String>,
+    /// The queues in which it counted when it came.
+    pub queues: BTreeSet<QueueName>,
+    /// Whether the approver had authenticated afresh.
+    pub step_up: bool,
+    /// The record's own bound on the execution, if it set one.
+    pub execute_by: Option<Timestamp>,
+    /// When it came.
+    pub received_at: Timestamp,
+    /// The record itself, JWS compact. Evidence, not a secret: it is good for one draft's one card.
+    pub jws: String,
+}
+
+impl SignedRecord {
+    /// The signature as it counted when the record came.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature {
+            approver: self.approver.clone(),
+            queues: self.queues.clone(),
+            step_up: self.step_up,
+        }
+    }
+}
+
+/// An execution in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionSummary {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Where it stands.
+    pub state: ExecutionState,
+    /// The backend's own id of what it made.
+    pub reference: Option<String>,
+}
+
+/// A credential as it stands; the token itself is never stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialRecord {
+    /// Its id.
+    pub id: CredentialId,
+    /// The draft it is for.
+    pub draft: DraftId,
+    /// The approval it was given for; its bytes are the signed `jti`.
+    pub approval: ApprovalId,
+    /// The draft's hash.
+    pub hash: DraftHash,
+    /// For whom.
+    pub audience: Audience,
+    /// The id of the root key that signed it.
+    pub root_key_id: u32,
+    /// Where it stands.
+    pub state: CredentialState,
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// First moment it is good no longer.
+    pub expires_at: Timestamp,
+}
+
+/// An execution as it stands, with its attempts and look-ups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionRecord {
+    /// Its id.
+    pub id: ExecutionId,
+    /// The draft it executes.
+    pub draft: DraftId,
+    /// The draft's hash.
+    pub hash: DraftHash,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The client that made the draft.
+    pub maker: ClientId,
+    /// What is done.
+    pub operation: OperationName,
+    /// To what.
+    pub resource: Resource,
+    /// How much.
+    pub amount: Option<Money>,
+    /// The stored idempotency key.
+    pub key: IdempotencyKey,
+    /// The backend.
+    pub backend: BackendName,
+    /// The credential that was redeemed last.
+    pub credential: CredentialId,
+    /// Where it stands.
+    pub state: ExecutionState,
+    /// The fencing token: grows with every claim and take-over; a holder of an older one writes nothing.
+    pub fence: u64,
+    /// Which proxy has it.
+    pub holder: String,
+    /// Until when nobody else may take it.
+    pub lease_until: Timestamp,
+    /// When it was first claimed.
+    pub claimed_at: Timestamp,
+    /// When the first request was written down to be sent.
+    pub first_sent_at: Option<Timestamp>,
+    /// First moment nothing may be sent any more: first send plus window minus safety.
+    pub send_until: Option<Timestamp>,
+    /// When the sweep looks at it next.
+    pub next_action_at: Option<Timestamp>,
+    /// The backend's own id of what it made.
+    pub reference: Option<String>,
+    /// A stable code for why it ended or stands as it does.
+    pub code: Option<String>,
+    /// What an operator wrote when resolving it.
+    pub evidence: Option<String>,
+    /// When its state last changed.
+    pub changed_at: Timestamp,
+    /// Every attempt, oldest first.
+    pub attempts: Vec<AttemptRecord>,
+    /// Every look-up, oldest first.
+    pub lookups: Vec<LookUpRecord>,
+}
+
+impl ExecutionRecord {
+    /// Whether an earlier attempt may have had its effect: one without a result, or with one that proves nothing.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        self.attempts
+            .iter()
+            .any(|attempt| attempt.result.as_ref().is_none_or(|r| !r.conclusive))
+    }
+}
+
+/// One attempt: written before it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    /// Its number, from 1.
+    pub n: u32,
+    /// SHA-256 of the body that was to be sent.
+    pub request_sha256: Digest,
+    /// When it was written down.
+    pub sent_at: Timestamp,
+    /// What came of it; absent while nothing is known.
+    pub result: Option<AttemptResult>,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptResult {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// `answer`, `not_sent` or `lost`, and for an answer what it was classified as.
+    pub outcome: String,
+    /// Whether it proves that this attempt had its effect or had none.
+    pub conclusive: bool,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// The adapter's rule that classified it.
+    pub rule: Option<String>,
+    /// SHA-256 of the answer's body.
+    pub body_sha256: Option<Digest>,
+}
+
+/// One look-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookUpRecord {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The adapter's step.
+    pub step: String,
+    /// What it found: `applied`, `pending`, `not_applied` or `inconclusive`.
+    pub finding: String,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// SHA-256 of the answer's body.
+    pub body_sha256: Option<Digest>,
+}
