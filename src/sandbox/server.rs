@@ -1,0 +1,371 @@
+//! Connections served by hand, so that a fault can really close one without an answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::digest::Digest;
+use crate::domain::secret::{Secret, constant_time_eq};
+
+use super::SandboxConfig;
+use super::answer::{Answer, ErrorAnswer, ErrorType};
+use super::control;
+use super::endpoint::{Call, Outcome, route};
+use super::fault::FaultKind;
+use super::idempotency::{Claim, in_use};
+use super::seen::{KeyUsed, SeenRequest};
+use super::wire::{Dropped, WireBody, wire};
+use super::world::{World, fresh_id};
+
+/// The longest request body that is read, in bytes.
+const LONGEST_BODY: usize = 256 * 1024;
+
+/// How many bytes an oversize answer carries too many.
+const OVERSIZE: usize = 4 * 1024 * 1024;
+
+/// What every connection works on.
+pub(super) struct Shared {
+    pub(super) read_key: Secret,
+    pub(super) write_key: Secret,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    closing: CancellationToken,
+    world: Mutex<World>,
+    gate: watch::Sender<Gate>,
+}
+
+/// Where held requests wait: a release opens the gate for all that wait now, and for nobody who comes later.
+#[derive(Clone, Copy, Default)]
+struct Gate {
+    waiting: usize,
+    releases: u64,
+}
+
+impl Shared {
+    pub(super) fn new(config: SandboxConfig, closing: CancellationToken) -> Self {
+        Self {
+            world: Mutex::new(World::seeded(&config)),
+            read_key: config.read_key,
+            write_key: config.write_key,
+            clock: config.clock,
+            entropy: config.entropy,
+            closing,
+            gate: watch::Sender::new(Gate::default()),
+        }
+    }
+
+    /// The books, locked. A panic elsewhere cannot leave them half written: every change is one step.
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn held_now(&self) -> usize {
+        self.gate.borrow().waiting
+    }
+
+    pub(super) fn release(&self) -> usize {
+        let waiting = self.held_now();
+        self.gate.send_modify(|gate| gate.releases += 1);
+        waiting
+    }
+
+    pub(super) async fn held(&self, count: usize) {
+        // Fails only when the sender is gone, and it lives as long as `self`.
+        let _ = self.gate.subscribe().wait_for(|gate| gate.waiting >= count).await;
+    }
+
+    /// Waits for the next release. Leaves the count right if the client goes away meanwhile.
+    async fn hold(&self) {
+        struct Waiting<'a>(&'a watch::Sender<Gate>);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.send_modify(|gate| gate.waiting -= 1);
+            }
+        }
+        let mut gate = self.gate.subscribe();
+        let before = gate.borrow().releases;
+        self.gate.send_modify(|gate| gate.waiting += 1);
+        let _waiting = Waiting(&self.gate);
+        let _ = gate.wait_for(|gate| gate.releases > before).await;
+    }
+
+    fn key_used(&self, headers: &HeaderMap) -> KeyUsed {
+        let Some(given) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(presented) else {
+            return KeyUsed::None;
+        };
+        if constant_time_eq(given.as_bytes(), self.write_key.expose().as_bytes()) {
+            KeyUsed::Write
+        } else if constant_time_eq(given.as_bytes(), self.read_key.expose().as_bytes()) {
+            KeyUsed::Read
+        } else {
+            KeyUsed::None
+        }
+    }
+}
+
+/// The key in `Bearer KEY`, or the user name in `Basic base64(KEY:)`.
+fn presented(authorization: &str) -> Option<String> {
+    let (scheme, rest) = authorization.split_once(' ')?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "bearer" => Some(rest.trim().to_owned()),
+        "basic" => {
+            let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+            pair.split(':').next().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// Accepts until the sandbox closes.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, tasks: TaskTracker) {
+    loop {
+        tokio::select! {
+            () = shared.closing.cancelled() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    tasks.spawn(connection(stream, Arc::clone(&shared)));
+                }
+                // Out of descriptors, say: the next attempt may do better, but not at once.
+                Err(error) => {
+                    tracing::warn!(%error, "the sandbox could not accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let closing = shared.closing.clone();
+    let service = service_fn(|request| answered(&shared, request));
+    let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        () = closing.cancelled() => {}
+        // An error here is a fault that was asked for, or a client that went away; both are in the record.
+        _ = serving => {}
+    }
+}
+
+/// One request, from its bytes to its answer or the lack of one.
+async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
+    let (head, body) = request.into_parts();
+    let header = |name: &str| {
+        head.headers
+            .get(name)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let (method, path) = (head.method.as_str(), head.uri.path());
+    let request_id = fresh_id(shared.entropy.as_ref(), "req");
+    let body = axum::body::to_bytes(axum::body::Body::new(body), LONGEST_BODY)
+        .await
+        .map_err(|_| Dropped)?;
+    if path.starts_with(control::PREFIX) && path != "/_sandbox/redirected" {
+        return Ok(wire(&control::answer(shared, method, path, &body), &request_id));
+    }
+    let key = shared.key_used(&head.headers);
+    let idempotency_key = header("idempotency-key");
+    let if_match = header("if-match");
+    let now = shared.clock.now();
+    let (number, refused, fault) = {
+        let mut world = shared.world();
+        let number = world.seen.push(SeenRequest {
+            number: 0,
+            at: now,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: head.uri.query().map(str::to_owned),
+            key,
+            idempotency_key: idempotency_key.clone(),
+            if_match: if_match.clone(),
+            body: String::from_utf8_lossy(&body).into_owned(),
+            body_sha256: Digest::of(&body),
+            effect: false,
+            replayed: false,
+            status: None,
+        });
+        // Whoever may not come in uses up no fault.
+        let refused = unauthorized(key, method);
+        let fault = if refused.is_some() { None } else { world.faults.take(method, path) };
+        (number, refused, fault)
+    };
+    let visit = Visit {
+        shared,
+        number,
+        request_id: &request_id,
+    };
+    if fault == Some(FaultKind::DropBefore) {
+        return Err(Dropped);
+    }
+    if let Some(refused) = refused.or_else(|| before(fault, idempotency_key.as_deref())) {
+        return Ok(visit.send(&refused));
+    }
+    let call = Call {
+        method,
+        path,
+        query: head.uri.query().unwrap_or_default(),
+        body: &body,
+        if_match: if_match.as_deref(),
+        now,
+        entropy: shared.entropy.as_ref(),
+        fault,
+    };
+    // A key means nothing on a request that changes nothing.
+    let idempotency_key = idempotency_key.filter(|_| method != "GET");
+    let answer = visit.run(&call, idempotency_key.as_deref()).await;
+    match fault {
+        Some(FaultKind::DropAfter) => Err(Dropped),
+        Some(FaultKind::Hang) => {
+            shared.closing.cancelled().await;
+            Err(Dropped)
+        }
+        Some(FaultKind::Truncate) => {
+            let response = visit.send(&answer);
+            Ok(response.map(WireBody::cut))
+        }
+        Some(FaultKind::Oversize) => {
+            let mut long = answer;
+            if let Some(members) = long.body.as_object_mut() {
+                members.insert("padding".to_owned(), "x".repeat(OVERSIZE).into());
+            }
+            Ok(visit.send(&long))
+        }
+        _ => Ok(visit.send(&answer)),
+    }
+}
+
+/// 401 without a known key, 403 for a change with the key that may only read.
+fn unauthorized(key: KeyUsed, method: &str) -> Option<Answer> {
+    match key {
+        KeyUsed::None => {
+            let message =
+                "No API key, or one that is not known here. Send it as `Authorization: Bearer KEY`, or as the user name of Basic.";
+            let refused: Answer = ErrorAnswer::new(401, ErrorType::InvalidRequest, message).into();
+            Some(refused.with("www-authenticate", "Basic realm=\"sandbox\""))
+        }
+        KeyUsed::Read if method != "GET" => {
+            let message = format!("This key may only read, and {method} changes something.");
+            Some(
+                ErrorAnswer::new(403, ErrorType::InvalidRequest, message)
+                    .code("more_permissions_required")
+                    .into(),
+            )
+        }
+        KeyUsed::Read | KeyUsed::Write => None,
+    }
+}
+
+/// The answers of faults that strike before anything happens.
+fn before(fault: Option<FaultKind>, key: Option<&str>) -> Option<Answer> {
+    match fault? {
+        FaultKind::Error503Before => Some(ErrorAnswer::new(503, ErrorType::Api, "The service is not available. Try again later.").into()),
+        FaultKind::RateLimit => {
+            let limited: Answer = ErrorAnswer::new(429, ErrorType::InvalidRequest, "Too many requests. Try again more slowly.")
+                .code("rate_limit")
+                .into();
+            Some(limited.with("retry-after", "1"))
+        }
+        FaultKind::InFlight => Some(in_use(key.unwrap_or_default())),
+        FaultKind::Redirect => {
+            let mut elsewhere: Answer = ErrorAnswer::new(307, ErrorType::Api, "Elsewhere.").into();
+            elsewhere = elsewhere.with("location", "/_sandbox/redirected");
+            Some(elsewhere)
+        }
+        _ => None,
+    }
+}
+
+/// One request on its way through the books.
+struct Visit<'a> {
+    shared: &'a Shared,
+    number: usize,
+    request_id: &'a str,
+}
+
+/// A claimed key goes free again if its request ends before it ran, because the client went away.
+struct ClaimedKey<'a> {
+    shared: &'a Shared,
+    key: Option<&'a str>,
+}
+
+impl Drop for ClaimedKey<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.shared.world().keys.forget(key);
+        }
+    }
+}
+
+impl Visit<'_> {
+    /// Claims the key, if there is one; runs the call; stores the answer under the key if the call ran.
+    async fn run(&self, call: &Call<'_>, key: Option<&str>) -> Answer {
+        let mut claimed = ClaimedKey {
+            shared: self.shared,
+            key: None,
+        };
+        if let Some(key) = key {
+            let claim = self.shared.world().keys.claim(key, call.parameters(), call.now);
+            match claim {
+                Claim::Refuse(answer) => return answer,
+                Claim::Replay(answer) => {
+                    self.note(|seen| seen.replayed = true);
+                    return answer;
+                }
+                Claim::Run => claimed.key = Some(key),
+            }
+        }
+        if call.fault == Some(FaultKind::Hold) {
+            self.shared.hold().await;
+        }
+        let mut world = self.shared.world();
+        let outcome = route(&mut world, call);
+        if let (Outcome::Changed(_), Some(seen)) = (&outcome, world.seen.note(self.number)) {
+            seen.effect = true;
+        }
+        let answer = match outcome {
+            // The lock goes first: the claimed key takes it again to go free.
+            Outcome::Refused(answer) => return answer,
+            Outcome::Unchanged(answer) | Outcome::Changed(answer) => bent(answer, call.fault),
+        };
+        if let Some(key) = claimed.key.take() {
+            world.keys.keep(key, &answer, self.request_id);
+        }
+        answer
+    }
+
+    fn note(&self, change: impl FnOnce(&mut SeenRequest)) {
+        if let Some(seen) = self.shared.world().seen.note(self.number) {
+            change(seen);
+        }
+    }
+
+    fn send(&self, answer: &Answer) -> Response<WireBody> {
+        self.note(|seen| seen.status = Some(answer.status));
+        wire(answer, self.request_id)
+    }
+}
+
+/// The answers of faults that strike after the effect and are stored like any other answer.
+fn bent(mut answer: Answer, fault: Option<FaultKind>) -> Answer {
+    match fault {
+        Some(FaultKind::Error500After) => ErrorAnswer::new(500, ErrorType::Api, "An unknown error occurred.").into(),
+        Some(FaultKind::WrongAmount) => {
+            if let Some(amount) = answer.body.get_mut("amount") {
+                *amount = (amount.as_i64().unwrap_or_default() + 1).into();
+            }
+            answer
+        }
+        _ => answer,
+    }
+}
