@@ -126,6 +126,9 @@ pub enum Rejection {
     /// Somebody else still has it.
     #[error("the lease runs until {0}")]
     Leased(Timestamp),
+    /// This or an earlier attempt may have had its effect, so no answer to this one proves that nothing was done.
+    #[error("attempt {0} may have had its effect")]
+    AttemptInDoubt(u32),
     /// The client's `Idempotency-Key` was used with another request.
     #[error("the Idempotency-Key was used with another request")]
     RequestKeyReused,
@@ -360,8 +363,8 @@ pub enum Redeemed {
     Already(Box<ExecutionRecord>),
 }
 
-/// An execution whose lease ran out, to be taken over. `claimed` is reclaimed; `dispatched` loses track; in other unresolved states only the
-/// lease changes hands.
+/// An execution whose lease ran out, to be taken over. `claimed` is reclaimed; `dispatched` loses track; in `pending` and the other
+/// unresolved states only the lease changes hands.
 #[derive(Debug, Clone, Serialize)]
 pub struct TakeOver {
     /// The execution.
@@ -532,7 +535,7 @@ pub struct DraftFilter {
 }
 
 /// A registered client and the hash of its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientEntry {
     /// The client.
     pub client: Client,
@@ -541,7 +544,7 @@ pub struct ClientEntry {
 }
 
 /// An approver and their keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApproverEntry {
     /// The approver.
     pub approver: Approver,
@@ -559,7 +562,7 @@ pub struct StoredEvent {
 }
 
 /// How many things a sweep ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swept {
     /// Drafts expired, with their approvals.
     pub drafts: u32,
