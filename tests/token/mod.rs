@@ -1,1 +1,12 @@
-//! Tests of token.
+//! Credentials: what is refused, and then what is accepted.
+
+mod support;
+
+use support::{World, request};
+
+#[test]
+fn a_credential_covers_the_request_it_was_minted_for() {
+    let world = World::new();
+    let verified = world.check(world.token().expose(), &request()).unwrap();
+    assert_eq!(verified.grant(), &world.grant());
+}
