@@ -8,6 +8,7 @@ fn the_pinned_peers_answer() {
         let out = peers::output(python.args(["-c", "import joserfc, biscuit_auth; print('ok')"]));
         assert_eq!(out.trim(), "ok");
     }
+    assert!(peers::script("resolve.mjs").is_file());
     if let Some(mut node) = peers::node() {
         let script = "await import('jose'); await import('@biscuit-auth/biscuit-wasm'); console.log('ok')";
         let out = peers::output(node.args(["--input-type=module", "-e", script]));

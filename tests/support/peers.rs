@@ -64,12 +64,15 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+#[allow(
+    clippy::explicit_write,
+    reason = "the harness swallows what `eprintln` prints when the test passes"
+)]
 fn missing(what: &str, how: &str) -> Option<Command> {
     assert!(
         std::env::var_os("CI").is_none(),
         "{what} is missing, and in CI no peer may be skipped. To get it: {how}"
     );
-    // Not `eprintln`: the harness would swallow it when the test passes.
     writeln!(std::io::stderr(), "SKIPPED a peer test: {what} is missing. To get it: {how}").unwrap();
     None
 }
