@@ -73,7 +73,7 @@ impl Policy {
         } else {
             Err(own(
                 reserved::PLACE_UNFILLED,
-                "one person can fill only one of the places that must be signed, and a place is left over",
+                "each rule by itself is satisfied and a place is still unfilled: every place needs its own person, with a fresh sign-in where one is asked",
             ))
         }
     }

@@ -24,7 +24,7 @@ pub mod reserved {
     pub const MISSING_AMOUNT: &str = "missing-amount";
     /// A rule is lifted by approvals and does not say whose.
     pub const NOBODY_TO_ASK: &str = "nobody-to-ask";
-    /// The rules are satisfied and yet one person would have to fill two places.
+    /// Each rule is satisfied and yet a place that must be signed has no person of its own.
     pub const PLACE_UNFILLED: &str = "place-unfilled";
 
     /// All of them.

@@ -128,12 +128,39 @@ fn the_owners_signature_denies_alone_and_beside_others() {
 }
 
 #[test]
-fn an_owner_named_like_the_imagined_approvers_is_still_asked_about() {
+fn an_owner_named_like_one_of_the_imagined_approvers_leaves_nine_others() {
+    let nine = Copy::new()
+        .append(
+            "rules.cedar",
+            "@id(\"refund-needs-nine\") @reason(\"Everybody.\") @queue(\"finance.refunds\") @need(\"9\")\nforbid (principal, action == Action::\"refund.create\", resource)\nunless { context.signed[\"finance.refunds\"] >= 9 };\n",
+        )
+        .load();
     for number in 0..10 {
-        let mut mine = refund(24000, "usd");
+        let mut mine = refund(4000, "usd");
         mine.owner = Some(format!("usr_approver-{number}").parse().unwrap());
-        assert_eq!(policy().propose(&mine).outcome, Outcome::Ask);
+        let answer = nine.propose(&mine);
+        assert_eq!((answer.outcome, answer.requirement.needed()), (Outcome::Ask, 9), "{:?}", mine.owner);
     }
+}
+
+#[test]
+fn two_rules_of_one_queue_ask_for_the_larger_number_and_the_stricter_sign_in() {
+    let both = Copy::new()
+        .append(
+            "rules.cedar",
+            "@id(\"refund-fresh\") @reason(\"Often.\") @queue(\"finance.refunds\") @need(\"1\") @stepup(\"true\")\nforbid (principal, action == Action::\"refund.create\", resource)\nwhen { resource.recent >= 9 }\nunless { context.fresh[\"finance.refunds\"] >= 1 };\n",
+        )
+        .load();
+    let mut large = refund(150_000, "usd");
+    large.recent = 9;
+    assert_eq!(
+        both.propose(&large).requirement.all_of,
+        [QueueNeed {
+            queue: "finance.refunds".parse().unwrap(),
+            count: 2,
+            step_up: true
+        }]
+    );
 }
 
 #[test]

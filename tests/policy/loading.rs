@@ -247,3 +247,10 @@ fn the_hashes_follow_their_own_files_and_nothing_else() {
     assert_eq!(first.sha256, limits.sha256);
     assert_eq!((first.id.as_str(), first.version), ("support-operations", 1));
 }
+
+#[test]
+fn text_that_moves_from_one_file_to_the_next_changes_the_hash() {
+    let last = Copy::new().append("rules.cedar", "// moved\n").load().reference().sha256;
+    let first = Copy::new().edit("schema.cedarschema", "// What the rules may", "// moved\n// What the rules may");
+    assert_ne!(last, first.load().reference().sha256);
+}
