@@ -1,0 +1,1 @@
+//! The Python and WebAssembly Biscuit libraries judge our credentials.
