@@ -1,1 +1,4 @@
-//! Tests of vectors.
+//! Vectors that anybody can check without this program: `check.py` and `check.mjs` beside them do.
+
+mod drafts;
+mod refused;
