@@ -1,4 +1,6 @@
-//! Tests of peers.
+//! Programs that nobody here wrote: what they do by themselves, so that the other tests can rely on it.
+
+mod payments;
 
 use crate::support::peers;
 

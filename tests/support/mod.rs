@@ -1,6 +1,7 @@
 //! What many tests need: a clock and a source of chance that belong to the test.
 
 pub mod peers;
+pub mod servers;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
