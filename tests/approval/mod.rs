@@ -1,1 +1,9 @@
-//! Tests of approval.
+//! Approval records: what is refused, and then what is accepted.
+
+mod denials;
+mod peers;
+mod signing;
+mod step_up;
+mod stored;
+mod support;
+mod vectors;

@@ -1,0 +1,1 @@
+//! Python and Node sign and verify approval records.

@@ -1,0 +1,1 @@
+//! The published vectors of approval records.
