@@ -1,1 +1,5 @@
-//! Tests of backend.
+//! Tests of backend: what the files may say, what is sent, how answers read.
+
+mod support;
+
+mod shipped;

@@ -1,0 +1,188 @@
+//! Conditions on an answer or on kept facts: a place and a test, nothing more.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Answered;
+use toml::Value;
+
+use super::answer::pointer_at;
+use super::section::Section;
+use super::template::{Context, Expression, Reference, Scope};
+use crate::domain::json::Json;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Pointer(String),
+    Header(String),
+    /// Integers at these pointers, added or taken away.
+    Sum(Vec<(i64, String)>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    Equals { value: Expression, fold: Fold },
+    Unequal(Expression),
+    In(Vec<Json>),
+    Exists,
+    Missing,
+    AtLeast(Expression),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fold {
+    Exact,
+    Lower,
+}
+
+/// One condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Condition {
+    place: Place,
+    test: Test,
+}
+
+/// What a condition looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) body: &'a Answered,
+    pub(super) headers: &'a BTreeMap<String, String>,
+}
+
+impl Condition {
+    /// Reads a condition from a table that may hold other keys too; the caller closes it.
+    pub(super) fn read(section: &Section<'_>, scope: Scope<'_>) -> Option<Self> {
+        let pointer = section.maybe_text("pointer", "a JSON pointer");
+        let header = section.maybe_text("header", "a header's name");
+        let sum = section.texts("sum");
+        let place = match (pointer, header, sum.as_slice()) {
+            (Some(pointer), None, []) => pointer_at(section, "pointer", pointer).map(Place::Pointer),
+            (None, Some(header), []) => Some(Place::Header(header.to_ascii_lowercase())),
+            (None, None, [_, ..]) => sum
+                .iter()
+                .map(|text| {
+                    let (sign, pointer) = text.strip_prefix('-').map_or((1, *text), |rest| (-1, rest));
+                    Some((sign, pointer_at(section, "sum", pointer)?))
+                })
+                .collect::<Option<Vec<_>>>()
+                .map(Place::Sum),
+            _ => {
+                section.wrong("", "expected exactly one of `pointer`, `header` and `sum`");
+                None
+            }
+        };
+        let expression = |key: &str| {
+            section
+                .maybe(key)
+                .map(|value| Expression::read(value, &section.at(key), scope, section.log()))
+        };
+        let fold = section.maybe_word("fold", &[("lower", Fold::Lower)]).unwrap_or(Fold::Exact);
+        let mut tests = Vec::new();
+        tests.extend(expression("equals").map(|value| value.map(|value| Test::Equals { value, fold })));
+        tests.extend(expression("not_equals").map(|value| value.map(Test::Unequal)));
+        tests.extend(expression("at_least").map(|value| value.map(Test::AtLeast)));
+        tests.extend(section.maybe("in").map(|value| {
+            literals(value).map(Test::In).or_else(|| {
+                section.wrong("in", "expected a list of texts, whole numbers, true or false");
+                None
+            })
+        }));
+        tests.extend(
+            section
+                .maybe_flag("exists")
+                .map(|exists| Some(if exists { Test::Exists } else { Test::Missing })),
+        );
+        if tests.len() != 1 {
+            section.wrong("", "expected exactly one of `equals`, `not_equals`, `in`, `exists` and `at_least`");
+            return None;
+        }
+        let test = tests.pop().flatten();
+        place.zip(test).map(|(place, test)| Self { place, test })
+    }
+
+    /// A list of conditions under a key; absent is empty.
+    pub(super) fn read_all(section: &Section<'_>, key: &str, scope: Scope<'_>) -> Vec<Self> {
+        section
+            .subs(key)
+            .into_iter()
+            .filter_map(|sub| {
+                let condition = Self::read(&sub, scope);
+                sub.close();
+                condition
+            })
+            .collect()
+    }
+
+    /// Whether it holds. Anything that is not there or is of another kind makes it fail.
+    pub(super) fn holds(&self, subject: Subject<'_>, context: &Context<'_>) -> bool {
+        let found = match &self.place {
+            Place::Pointer(pointer) => subject.body.pointer(pointer).cloned(),
+            Place::Header(name) => subject.headers.get(name).map(|text| Answered::String(text.clone())),
+            Place::Sum(terms) => terms
+                .iter()
+                .try_fold(0_i64, |sum, (sign, pointer)| {
+                    let term = subject.body.pointer(pointer)?.as_i64()?.checked_mul(*sign)?;
+                    sum.checked_add(term)
+                })
+                .map(Answered::from),
+        };
+        let found = found.filter(|value| !value.is_null());
+        match &self.test {
+            Test::Exists => found.is_some(),
+            Test::Missing => found.is_none(),
+            Test::In(values) => found.is_some_and(|found| values.iter().any(|value| value.to_value() == found)),
+            Test::Equals { value, fold } => match (found, value.render(context).filter(|value| *value != Json::Null)) {
+                (None, None) => true,
+                (Some(Answered::String(found)), Some(Json::String(wanted))) if *fold == Fold::Lower => found.eq_ignore_ascii_case(&wanted),
+                (Some(found), Some(wanted)) => wanted.to_value() == found,
+                _ => false,
+            },
+            Test::Unequal(value) => match (found, value.render(context)) {
+                (Some(found), Some(other)) => other.to_value() != found,
+                _ => false,
+            },
+            Test::AtLeast(value) => match (
+                found.as_ref().and_then(Answered::as_i64),
+                value.render(context).as_ref().and_then(Json::as_integer),
+            ) {
+                (Some(found), Some(least)) => found >= least,
+                _ => false,
+            },
+        }
+    }
+
+    /// The names an equality compares with.
+    pub(super) fn equal_to(&self) -> impl Iterator<Item = &Reference> {
+        match &self.test {
+            Test::Equals { value, .. } => Some(value.references()),
+            _ => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// The place in words, for a message.
+    pub(super) fn place(&self) -> String {
+        match &self.place {
+            Place::Pointer(pointer) => pointer.clone(),
+            Place::Header(name) => format!("header {name}"),
+            Place::Sum(terms) => terms
+                .iter()
+                .map(|(sign, pointer)| format!("{}{pointer}", if *sign < 0 { "-" } else { "+" }))
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
+}
+
+fn literals(value: &Value) -> Option<Vec<Json>> {
+    value
+        .as_array()?
+        .iter()
+        .map(|item| match item {
+            Value::String(text) => Some(Json::String(text.clone())),
+            Value::Integer(n) => Some(Json::Integer(*n)),
+            Value::Boolean(b) => Some(Json::Bool(*b)),
+            _ => None,
+        })
+        .collect()
+}

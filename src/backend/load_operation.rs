@@ -1,0 +1,394 @@
+//! One `[[operation]]` of a backend file, with everything the loader insists on so that a mistake here cannot cost money.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toml::Value;
+
+use super::answer::{Fields, pointer_at};
+use super::classify::Outcome;
+use super::condition::Condition;
+use super::load_rules::{idempotency, reconcile, retry, rules};
+use super::money::Currencies;
+use super::operation::{Action, Backend, Body, Encoding, Expectation, Operation, Precondition, Read, Request, Write};
+use super::params::Params;
+use super::retry::{Replay, Window};
+use super::secrets::header_name;
+use super::section::{Section, one_of};
+use super::template::{Expression, Path, Reference, Scope, expressions};
+use crate::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
+use crate::domain::name::{OperationName, ResourceType};
+use crate::domain::operation::Consequence;
+
+/// What the operations of a file have in common.
+pub(super) struct Shared<'a> {
+    pub(super) currencies: &'a Currencies,
+    pub(super) total_timeout: Duration,
+}
+
+/// Which names may stand where, once parameters and facts are known.
+pub(super) struct Names {
+    pub(super) params: BTreeSet<String>,
+    pub(super) facts: BTreeSet<String>,
+    pub(super) version: Vec<(&'static str, Reference)>,
+}
+
+impl Names {
+    fn with<'a>(&'a self, others: &'a [(&'a str, Reference)]) -> Scope<'a> {
+        Scope {
+            params: &self.params,
+            facts: &self.facts,
+            others,
+        }
+    }
+}
+
+type Build = Box<dyn FnOnce(Arc<Backend>) -> Operation>;
+
+/// Reads an operation; what it returns is finished once the backend is known. `None` goes with at least one mistake.
+pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Build> {
+    let name: Option<OperationName> = section.parsed("name", "the operation's name, such as `refund.create`");
+    let consequence = section.word(
+        "consequence",
+        &[
+            ("read", Consequence::Read),
+            ("write", Consequence::Write),
+            ("money", Consequence::Money),
+            ("access", Consequence::Access),
+        ],
+    );
+    let params = section
+        .sub("params", "the closed table of parameters")
+        .map(Params::read)
+        .unwrap_or_default();
+    let (resource, resource_param) = match section.sub("resource", "`{ type = \"charge\", id = \"charge\" }`") {
+        Some(sub) => {
+            let kind: Option<ResourceType> = sub.parsed("type", "the kind of thing that is touched, such as `charge`");
+            let id = sub.text("id", "the parameter that holds its id");
+            if let Some(id) = id
+                && !params.may_be_id(id)
+            {
+                sub.wrong("id", format!("`{id}` is not a required parameter of type `id`"));
+            }
+            sub.close();
+            (kind, id.map(str::to_owned))
+        }
+        None => (None, None),
+    };
+    let amount = params.amount().map_err(|problem| section.wrong("params", problem)).ok().flatten();
+    match (consequence, &amount) {
+        (Some(Consequence::Money), None) => section.wrong("params", "an operation that moves money needs a parameter of type `minor`"),
+        (Some(_), Some(_)) if shared.currencies.exponents.is_empty() => {
+            section.wrong("params", "amounts need the file's table `currency.exponents`");
+        }
+        _ => {}
+    }
+    let mut names = Names {
+        params: params.leaves(),
+        facts: BTreeSet::new(),
+        version: Vec::new(),
+    };
+    let action = match consequence {
+        None => {
+            // Which other settings belong here depends on the consequence.
+            return None;
+        }
+        Some(Consequence::Read) => read(&section, &names).map(Action::Read),
+        Some(kind) => write(&section, shared, &mut names, kind, resource_param.as_deref(), amount.as_ref())
+            .map(|write| Action::Write(Box::new(write))),
+    };
+    section.close();
+    let (name, consequence, resource, resource_param, action) = (name?, consequence?, resource?, resource_param?, action?);
+    Some(Box::new(move |backend| Operation {
+        backend,
+        name,
+        consequence,
+        resource,
+        resource_param,
+        params,
+        amount,
+        action,
+    }))
+}
+
+fn read(section: &Section<'_>, names: &Names) -> Option<Read> {
+    let name = section.maybe_text("name", "a name").unwrap_or_default().to_owned();
+    let path = section.text("path", "a path such as `/v1/charges/{params.charge}`");
+    let path = path.and_then(|path| Path::read(path, &section.at("path"), names.with(&[]), section.log()));
+    let query = expressions(section.maybe_sub("query"), names.with(&[]));
+    let keep = section.sub("answer", "a table of the fields the answer holds").map(Fields::read);
+    Some(Read {
+        name,
+        path: path?,
+        query,
+        keep: keep?,
+    })
+}
+
+fn write(
+    section: &Section<'_>,
+    shared: &Shared<'_>,
+    names: &mut Names,
+    consequence: Consequence,
+    resource_param: Option<&str>,
+    amount: Option<&(String, String)>,
+) -> Option<Write> {
+    let on_failure = section.text("on_failure", "what stands when it fails, such as `no refund is created`");
+    if on_failure.is_some_and(|text| text.trim().is_empty()) {
+        section.wrong(
+            "on_failure",
+            "is empty: say what stands when it fails, such as `no refund is created`",
+        );
+    }
+    let lifetime = section.duration("credential_lifetime", Duration::from_secs(60));
+    if lifetime.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(120)) {
+        section.wrong("credential_lifetime", "is out of range: a credential lives from `5s` to `120s`");
+    }
+    let fields = section.texts("fields").into_iter().map(str::to_owned).collect();
+    let reads: Vec<Read> = section.subs("facts").into_iter().filter_map(|sub| fact_read(sub, names)).collect();
+    for read in &reads {
+        names.facts.extend(read.keep.names().map(|name| format!("{}.{name}", read.name)));
+    }
+    let version = fact(section, "version", names);
+    if version.is_some() {
+        names.version.push(("resource.version", Reference::Version));
+    }
+    let subject = fact(section, "subject", names);
+    let expect = section
+        .subs("expect")
+        .into_iter()
+        .filter_map(|sub| {
+            let condition = Condition::read(&sub, names.with(&names.version));
+            let reason = sub.text("reason", "what a caller is told when it does not hold");
+            sub.close();
+            Some(Expectation {
+                condition: condition?,
+                reason: reason?.to_owned(),
+            })
+        })
+        .collect();
+    let precondition = section.maybe_sub("precondition").and_then(|sub| precondition(sub, &reads));
+    let request = section
+        .sub("request", "a table with `method`, `path`, `encoding` and `body`")
+        .and_then(|sub| request(sub, names));
+    let known = [names.version.as_slice(), &[("draft.id", Reference::DraftId)]].concat();
+    let rules = rules(section, names.with(&known), consequence, resource_param, amount);
+    let key = idempotency(section);
+    // What follows is judged as if a key were sent, so that one mistake does not hide the next.
+    let (placement, window) = key.clone().unwrap_or_else(assumed);
+    let with_key = [known.as_slice(), &[("idem.key", Reference::Key)]].concat();
+    let steps = reconcile(
+        section,
+        names.with(&with_key),
+        request.as_ref().map(|r| &r.body),
+        &placement,
+        &rules,
+    );
+    let retry = retry(section, &placement, &window, shared.total_timeout);
+    if !rules.iter().any(|rule| rule.outcome == Outcome::Applied) {
+        section.wrong("classify", "has no rule with the outcome `applied`: say how a success reads");
+    }
+    let (mut request, retry) = (request?, retry?);
+    if placement == KeyPlacement::Body && request.body.keys() == 0 {
+        section.wrong("request.body", "does not hold `{idem.key}`, though `idempotency.place` is `body`");
+    }
+    if let KeyPlacement::Header { name, .. } = &placement
+        && request.headers.iter().any(|(other, _)| other == name)
+    {
+        section.wrong("request.headers", format!("`{name}` is where the idempotency key goes: remove it"));
+    }
+    key?;
+    request.placement = placement;
+    Some(Write {
+        on_failure: on_failure?.trim().to_owned(),
+        lifetime: lifetime?,
+        fields,
+        version,
+        subject,
+        reads,
+        expect,
+        precondition,
+        request,
+        rules,
+        retry,
+        window,
+        steps,
+    })
+}
+
+fn assumed() -> (KeyPlacement, Window) {
+    let day = Window {
+        window: Duration::from_secs(86_400),
+        safety: Duration::ZERO,
+        replay: Replay::Stored,
+    };
+    (
+        KeyPlacement::Header {
+            name: String::new(),
+            quoted: false,
+        },
+        day,
+    )
+}
+
+fn fact_read(sub: Section<'_>, names: &Names) -> Option<Read> {
+    let name = sub.text("name", "a name such as `charge`");
+    let path = sub.text("path", "a path such as `/v1/charges/{params.charge}`");
+    let path = path.and_then(|path| Path::read(path, &sub.at("path"), names.with(&[]), sub.log()));
+    let query = expressions(sub.maybe_sub("query"), names.with(&[]));
+    let keep = sub.sub("keep", "a table of the fields that are kept").map(Fields::read);
+    sub.close();
+    Some(Read {
+        name: name?.to_owned(),
+        path: path?,
+        query,
+        keep: keep?,
+    })
+}
+
+/// A setting that names a kept fact as `read.name`.
+fn fact(section: &Section<'_>, key: &str, names: &Names) -> Option<(String, String)> {
+    let text = section.maybe_text(key, "a kept fact, as `read.name`")?;
+    match text.split_once('.') {
+        Some((read, name)) if names.facts.contains(text) => Some((read.to_owned(), name.to_owned())),
+        _ => {
+            let kept = one_of(names.facts.iter().map(String::as_str));
+            section.wrong(key, format!("`{text}` is not a kept fact: expected {kept}"));
+            None
+        }
+    }
+}
+
+fn precondition(sub: Section<'_>, reads: &[Read]) -> Option<Precondition> {
+    let name = sub.text("read", "the name of a read under `facts`");
+    let unchanged = sub.texts("unchanged");
+    let read = name.and_then(|name| reads.iter().find(|read| read.name == name));
+    if let (Some(name), None) = (name, read) {
+        let known = one_of(reads.iter().map(|read| read.name.as_str()));
+        sub.wrong("read", format!("`{name}` is not a read under `facts`: expected {known}"));
+    }
+    if unchanged.is_empty() {
+        sub.wrong("unchanged", "is missing or empty: list the facts that must be as they were");
+    }
+    if let Some(read) = read {
+        for fact in unchanged.iter().filter(|fact| !read.keep.names().any(|name| name == **fact)) {
+            let known = one_of(read.keep.names());
+            sub.wrong("unchanged", format!("`{fact}` is not kept by that read: expected {known}"));
+        }
+    }
+    sub.close();
+    Some(Precondition {
+        read: name?.to_owned(),
+        unchanged: unchanged.into_iter().map(str::to_owned).collect(),
+    })
+}
+
+fn request(sub: Section<'_>, names: &Names) -> Option<Request> {
+    let method = sub.word(
+        "method",
+        &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE")],
+    );
+    let path = sub.text("path", "a path such as `/v1/refunds`");
+    let path = path.and_then(|path| Path::read(path, &sub.at("path"), names.with(&[]), sub.log()));
+    let encoding = sub.word("encoding", &[("form", Encoding::Form), ("json", Encoding::Json)]);
+    let headers = request_headers(sub.maybe_sub("headers"), names);
+    let others = [
+        names.version.as_slice(),
+        &[("draft.id", Reference::DraftId), ("idem.key", Reference::Key)],
+    ]
+    .concat();
+    let body = sub.value("body", "a table of what is sent").and_then(|value| match value {
+        Value::Table(table) => Some(members(&Section::new(sub.at("body"), table, sub.log()), names.with(&others))),
+        _ => {
+            sub.wrong("body", "expected a table of what is sent");
+            None
+        }
+    });
+    if let (Some(Encoding::Form), Some(Body::Object(members))) = (encoding, &body) {
+        for (name, _) in members.iter().filter(|(_, member)| !matches!(member, Body::Value(_))) {
+            sub.wrong(
+                &format!("body.{name}"),
+                "a form has no nesting: write names such as `metadata[draft]`",
+            );
+        }
+    }
+    sub.close();
+    Some(Request {
+        method: method?.to_owned(),
+        path: path?,
+        encoding: encoding?,
+        headers,
+        body: body?,
+        placement: KeyPlacement::None,
+    })
+}
+
+fn request_headers(section: Option<Section<'_>>, names: &Names) -> Vec<(String, Expression)> {
+    let Some(section) = section else { return Vec::new() };
+    let none = BTreeSet::new();
+    let scope = Scope {
+        params: &none,
+        facts: &names.facts,
+        others: &names.version,
+    };
+    let mut out = Vec::new();
+    for (name, value) in section.entries() {
+        let held = value.to_string();
+        if held.contains("params.") {
+            section.wrong(
+                name,
+                "a header must not hold what a caller supplies: use a kept fact or `{resource.version}`",
+            );
+            continue;
+        }
+        if header_name(&section, name, name).is_some()
+            && let Some(value) = Expression::read(value, &section.at(name), scope, section.log())
+        {
+            out.push((name.to_owned(), value));
+        }
+    }
+    section.close();
+    out
+}
+
+fn members(section: &Section<'_>, scope: Scope<'_>) -> Body {
+    let all = section
+        .entries()
+        .filter_map(|(name, value)| Some((name.to_owned(), body(value, &section.at(name), scope, section)?)));
+    Body::Object(all.collect())
+}
+
+fn body(value: &Value, place: &str, scope: Scope<'_>, section: &Section<'_>) -> Option<Body> {
+    let log = section.log();
+    match value {
+        Value::Table(table) if !table.contains_key("from") && !table.contains_key("literal") => {
+            Some(members(&Section::new(place.to_owned(), table, log), scope))
+        }
+        Value::Array(items) => {
+            let items = items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| body(item, &format!("{place}[{index}]"), scope, section));
+            items.collect::<Option<Vec<_>>>().map(Body::Array)
+        }
+        value => {
+            let value = Expression::read(value, place, scope, log)?;
+            if value.literals().any(|text| text.contains(KEY_PLACEHOLDER)) {
+                log.add(
+                    place,
+                    "holds the text that marks the idempotency key's place: write `{idem.key}` there",
+                );
+                return None;
+            }
+            Some(Body::Value(value))
+        }
+    }
+}
+
+/// A pointer under a key, required.
+pub(super) fn pointer(section: &Section<'_>, key: &str) -> Option<String> {
+    section
+        .text(key, "a JSON pointer such as `/id`")
+        .and_then(|text| pointer_at(section, key, text))
+}

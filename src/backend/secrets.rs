@@ -1,0 +1,272 @@
+//! Where a backend's three secrets come from, and which of them a role holds: the broker never has one that can execute.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue};
+
+use super::mistake::Mistake;
+use super::section::Section;
+use crate::domain::secret::Secret;
+
+/// Which of a backend's secrets a request uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Credential {
+    /// The broker's: reads the facts of a draft.
+    Facts,
+    /// The proxy's for reads and look-ups.
+    Read,
+    /// The proxy's for writes.
+    Write,
+}
+
+impl Credential {
+    const ALL: [Self; 3] = [Self::Facts, Self::Read, Self::Write];
+
+    /// The word used in files and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Facts => "facts",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// Whose secrets are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Those of the broker.
+    Broker,
+    /// Those of the proxy.
+    Proxy,
+    /// Both, where one process is both.
+    All,
+}
+
+impl Need {
+    const fn covers(self, credential: Credential) -> bool {
+        match self {
+            Self::Broker => matches!(credential, Credential::Facts),
+            Self::Proxy => matches!(credential, Credential::Read | Credential::Write),
+            Self::All => true,
+        }
+    }
+}
+
+/// How the process reads an environment variable; only the composition root has one that asks the system.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Env(String),
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scheme {
+    Bearer,
+    Basic,
+    Header(HeaderName),
+    None,
+}
+
+/// How requests to a backend are authenticated.
+#[derive(Debug, Clone)]
+pub(super) struct Auth {
+    scheme: Scheme,
+    sources: BTreeMap<Credential, Source>,
+}
+
+/// The authentication headers a role holds, by credential.
+pub(super) type Headers = BTreeMap<Credential, Option<(HeaderName, HeaderValue)>>;
+
+impl Auth {
+    pub(super) fn read(section: Section<'_>, dir: &Path) -> Option<Self> {
+        #[derive(Clone, Copy)]
+        enum Kind {
+            Bearer,
+            Basic,
+            Header,
+            None,
+        }
+        let kind = section.word(
+            "kind",
+            &[
+                ("bearer", Kind::Bearer),
+                ("basic", Kind::Basic),
+                ("header", Kind::Header),
+                ("none", Kind::None),
+            ],
+        );
+        let scheme = match kind {
+            Some(Kind::Header) => section
+                .text("name", "the header's name")
+                .and_then(|name| header_name(&section, "name", name))
+                .map(Scheme::Header),
+            Some(Kind::Bearer) => Some(Scheme::Bearer),
+            Some(Kind::Basic) => Some(Scheme::Basic),
+            Some(Kind::None) => Some(Scheme::None),
+            None => None,
+        };
+        let mut sources = BTreeMap::new();
+        for credential in Credential::ALL {
+            if matches!(kind, Some(Kind::None)) {
+                continue;
+            }
+            if let Some(source) = source(&section, credential.as_str(), dir) {
+                sources.insert(credential, source);
+            }
+        }
+        let write = sources.get(&Credential::Write);
+        if write.is_some() && write == sources.get(&Credential::Facts) {
+            section.wrong(
+                "facts",
+                "is the same secret as `write`, so the broker would hold what can execute: give it one that can only read",
+            );
+        }
+        section.close();
+        Some(Self { scheme: scheme?, sources })
+    }
+
+    /// Reads the secrets that are needed. A mistake never holds any of their text.
+    pub(super) fn resolve(&self, file: &str, need: Need, env: Environment<'_>) -> Result<Headers, Vec<Mistake>> {
+        let mut headers = Headers::new();
+        let mut mistakes = Vec::new();
+        for credential in Credential::ALL.into_iter().filter(|credential| need.covers(*credential)) {
+            if self.scheme == Scheme::None {
+                headers.insert(credential, None);
+                continue;
+            }
+            match self
+                .sources
+                .get(&credential)
+                .ok_or_else(|| "is missing".to_owned())
+                .and_then(|source| source.fetch(env))
+            {
+                Ok(secret) => match self.scheme.header(&secret) {
+                    Some(header) => {
+                        headers.insert(credential, Some(header));
+                    }
+                    None => mistakes.push((
+                        credential,
+                        "holds characters a header cannot carry: expected visible ASCII".to_owned(),
+                    )),
+                },
+                Err(problem) => mistakes.push((credential, problem)),
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(headers);
+        }
+        let mistake = |(credential, problem): (Credential, String)| Mistake {
+            file: file.to_owned(),
+            place: format!("auth.{}", credential.as_str()),
+            problem,
+        };
+        Err(mistakes.into_iter().map(mistake).collect())
+    }
+}
+
+impl Scheme {
+    fn header(&self, secret: &Secret) -> Option<(HeaderName, HeaderValue)> {
+        let (name, text) = match self {
+            Self::Bearer => (http::header::AUTHORIZATION, Secret::new(format!("Bearer {}", secret.expose()))),
+            Self::Basic => (
+                http::header::AUTHORIZATION,
+                Secret::new(format!("Basic {}", STANDARD.encode(secret.expose()))),
+            ),
+            Self::Header(name) => (name.clone(), Secret::new(secret.expose().to_owned())),
+            Self::None => return None,
+        };
+        let mut value = HeaderValue::from_str(text.expose()).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    }
+}
+
+impl Source {
+    fn fetch(&self, env: Environment<'_>) -> Result<Secret, String> {
+        let text = match self {
+            Self::Env(name) => {
+                env(name).ok_or_else(|| format!("the environment variable `{name}` is not set: set it, or use `{{ file = \"…\" }}`"))?
+            }
+            Self::File(path) => std::fs::read_to_string(path).map_err(|error| {
+                format!(
+                    "the file `{}` cannot be read ({error}): create it with the secret alone in it",
+                    path.display()
+                )
+            })?,
+        };
+        let secret = Secret::new(text);
+        let trimmed = secret.expose().trim();
+        if trimmed.is_empty() {
+            return Err(match self {
+                Self::Env(name) => format!("the environment variable `{name}` is empty: set it to the secret"),
+                Self::File(path) => format!("the file `{}` is empty: write the secret into it", path.display()),
+            });
+        }
+        Ok(Secret::new(trimmed.to_owned()))
+    }
+}
+
+fn source(section: &Section<'_>, key: &str, dir: &Path) -> Option<Source> {
+    const EXPECTED: &str = "`{ env = \"NAME\" }` or `{ file = \"path\" }`";
+    let value = section.value(key, EXPECTED)?;
+    if value.is_str() {
+        section.wrong(
+            key,
+            format!("holds the secret itself: take it out of the file, replace it at the backend, and write {EXPECTED}"),
+        );
+        return None;
+    }
+    let sub = section.maybe_sub(key)?;
+    let source = match (sub.maybe_text("env", "a variable's name"), sub.maybe_text("file", "a path")) {
+        (Some(env), None) if !env.is_empty() => Some(Source::Env(env.to_owned())),
+        (None, Some(file)) if !file.is_empty() => Some(Source::File(dir.join(file))),
+        _ => {
+            sub.wrong("", format!("expected {EXPECTED}"));
+            None
+        }
+    };
+    sub.close();
+    source
+}
+
+/// A header's name, refused if requests carry it anyway or it could change where or how a request is read.
+pub(super) fn header_name(section: &Section<'_>, key: &str, name: &str) -> Option<HeaderName> {
+    let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
+    if parsed.is_none() || name.bytes().any(|b| b.is_ascii_uppercase()) {
+        section.wrong(key, format!("`{name}` is not a header's name in lower case"));
+        return None;
+    }
+    if is_reserved(name) {
+        section.wrong(key, format!("`{name}` must not be set by a backend file: remove it"));
+        return None;
+    }
+    parsed
+}
+
+/// Headers that only the client itself sets.
+pub(super) fn is_reserved(name: &str) -> bool {
+    matches!(
+        name,
+        "authorization"
+            | "proxy-authorization"
+            | "cookie"
+            | "host"
+            | "connection"
+            | "content-length"
+            | "content-type"
+            | "transfer-encoding"
+            | "te"
+            | "trailer"
+            | "upgrade"
+            | "expect"
+            | "keep-alive"
+            | "proxy-connection"
+    )
+}

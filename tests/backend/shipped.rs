@@ -1,0 +1,58 @@
+//! The shipped files: what they send, byte for byte.
+
+use serde_json::json;
+
+use super::support::{answer, charge, checked, customer, draft, draft_id, operation, refund_params, shipped};
+use writ::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
+
+#[test]
+fn a_refund_goes_out_as_a_form_with_the_key_in_two_places() {
+    let backends = shipped();
+    let refund = operation(&backends, "refund.create");
+    let sealed = draft(refund, refund_params(), &answer(200, charge()));
+    let request = &sealed.request;
+    assert_eq!(request.method, "POST");
+    assert_eq!(request.url, "http://127.0.0.1:9/v1/refunds");
+    let head =
+        "charge=ch_3Rw4821blender&amount=24000&metadata%5Bwrit_draft%5D=drf_0192f0c1a2b37c4d8e5f60718293a4b5&metadata%5Bwrit_key%5D=";
+    assert_eq!(request.body, format!("{head}{KEY_PLACEHOLDER}"));
+    assert_eq!(request.key_offsets, [u32::try_from(head.len()).unwrap()]);
+    assert_eq!(
+        request.idempotency_key,
+        KeyPlacement::Header {
+            name: "idempotency-key".to_owned(),
+            quoted: false
+        }
+    );
+    assert_eq!(request.headers["content-type"], "application/x-www-form-urlencoded");
+    let key = sealed.seal().unwrap().key;
+    assert_eq!(String::from_utf8(request.wire_body(&key)).unwrap(), format!("{head}{key}"));
+}
+
+#[test]
+fn an_address_change_goes_out_as_json_under_the_version_that_was_read() {
+    let backends = shipped();
+    let update = operation(&backends, "shipping_address.update");
+    let old = json!({ "line1": "12 Harbour Street", "city": "Portland", "postal_code": "97201", "country": "US" });
+    let new = json!({ "line1": "9 \"Quay\" Road", "city": "Zürich", "postal_code": "97202", "country": "US" });
+    let params = json!({ "customer": "cus_88", "old": old, "new": new });
+    let made = draft(update, params, &answer(200, customer()));
+    assert_eq!(made.resource.version.as_deref(), Some("\"1\""));
+    assert_eq!(made.request.method, "PATCH");
+    assert_eq!(made.request.url, "http://127.0.0.1:9/customers/cus_88");
+    assert_eq!(made.request.headers["if-match"], "\"1\"");
+    assert_eq!(
+        made.request.body,
+        r#"{"shipping_address":{"line1":"9 \"Quay\" Road","line2":null,"city":"Zürich","postal_code":"97202","country":"US"}}"#
+    );
+}
+
+#[test]
+fn the_same_draft_compiles_to_the_same_bytes() {
+    let backends = shipped();
+    let refund = operation(&backends, "refund.create");
+    let parts = checked(refund, refund_params());
+    let facts = refund.facts(&parts, &[answer(200, charge())]).unwrap();
+    let once = refund.compile(&draft_id(), &parts, &facts).unwrap();
+    assert_eq!(once, refund.compile(&draft_id(), &parts, &facts).unwrap());
+}
