@@ -99,7 +99,7 @@ impl Body {
     }
 }
 
-/// `name=value` pairs in the order of the file; absent optional values are left out.
+/// `name=value` pairs sorted by name; absent optional values are left out.
 fn form(body: &Body, context: &Context<'_>) -> String {
     let mut out = form_urlencoded::Serializer::new(String::new());
     if let Body::Object(members) = body {
@@ -114,7 +114,7 @@ fn form(body: &Body, context: &Context<'_>) -> String {
     out.finish()
 }
 
-/// JSON without blanks, members in the order of the file; absent optional values are left out.
+/// JSON without blanks, members sorted by name; absent optional values are left out.
 fn json(body: &Body, context: &Context<'_>) -> Option<String> {
     match body {
         Body::Value(value) => value.render(context).map(|value| scalar(&value)),

@@ -124,7 +124,7 @@ pub(super) enum Encoding {
     Json,
 }
 
-/// The body's shape, members in the order of the file.
+/// The body's shape, members sorted by name.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Value(Expression),

@@ -173,10 +173,13 @@ impl<'a> Section<'a> {
         out
     }
 
-    /// Every key with its value, for tables whose keys are free; nothing in it is unknown afterwards.
+    /// Every key with its value, for tables whose keys are free; nothing in it is unknown afterwards. Sorted by key: whether the parser keeps the order
+    /// of the file depends on how it was built, and what is sent must not.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.known.borrow_mut().extend(self.table.keys().cloned());
-        self.table.iter().map(|(key, value)| (key.as_str(), value))
+        let mut all: Vec<_> = self.table.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        all.into_iter()
     }
 
     /// Notes every key that nobody asked for.

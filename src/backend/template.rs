@@ -287,7 +287,7 @@ pub(super) fn reference(name: &str, place: &str, scope: Scope<'_>, log: &Log) ->
     None
 }
 
-/// The named values of a table, in the order of the file.
+/// The named values of a table, sorted by name.
 pub(super) fn expressions(section: Option<Section<'_>>, scope: Scope<'_>) -> Vec<(String, Expression)> {
     let Some(section) = section else { return Vec::new() };
     let out = section

@@ -14,7 +14,7 @@ fn a_refund_goes_out_as_a_form_with_the_key_in_two_places() {
     assert_eq!(request.method, "POST");
     assert_eq!(request.url, "http://127.0.0.1:9/v1/refunds");
     let head =
-        "charge=ch_3Rw4821blender&amount=24000&metadata%5Bwrit_draft%5D=drf_0192f0c1a2b37c4d8e5f60718293a4b5&metadata%5Bwrit_key%5D=";
+        "amount=24000&charge=ch_3Rw4821blender&metadata%5Bwrit_draft%5D=drf_0192f0c1a2b37c4d8e5f60718293a4b5&metadata%5Bwrit_key%5D=";
     assert_eq!(request.body, format!("{head}{KEY_PLACEHOLDER}"));
     assert_eq!(request.key_offsets, [u32::try_from(head.len()).unwrap()]);
     assert_eq!(
@@ -43,7 +43,7 @@ fn an_address_change_goes_out_as_json_under_the_version_that_was_read() {
     assert_eq!(made.request.headers["if-match"], "\"1\"");
     assert_eq!(
         made.request.body,
-        r#"{"shipping_address":{"line1":"9 \"Quay\" Road","line2":null,"city":"Zürich","postal_code":"97202","country":"US"}}"#
+        r#"{"shipping_address":{"city":"Zürich","country":"US","line1":"9 \"Quay\" Road","line2":null,"postal_code":"97202"}}"#
     );
 }
 
