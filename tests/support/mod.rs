@@ -2,6 +2,7 @@
 
 pub mod peers;
 pub mod servers;
+pub mod vectors;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use biscuit_auth::builder::Term;
+use biscuit_auth::datalog::SymbolTable;
 use biscuit_auth::{Algorithm, Biscuit, KeyPair, PrivateKey};
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::DraftHash;
@@ -172,10 +173,19 @@ pub fn forge(root: &KeyPair, kid: Option<u32>, context: Option<&str>, code: &str
     if let Some(context) = context {
         builder = builder.context(context.to_owned());
     }
-    builder.build(root).unwrap().to_base64().unwrap()
+    // The same next key every time, so that the same token comes out.
+    builder
+        .build_with_key_pair(root, SymbolTable::new(), &super::support::root([5; 32]))
+        .unwrap()
+        .to_base64()
+        .unwrap()
 }
 
 /// The token as the library reads it, to be rewritten by whoever holds it.
 pub fn opened(world: &World) -> Biscuit {
-    Biscuit::from_base64(world.token().expose(), world.root.public()).unwrap()
+    opened_by(world.token().expose(), &world.root)
+}
+
+pub fn opened_by(token: &str, root: &KeyPair) -> Biscuit {
+    Biscuit::from_base64(token, root.public()).unwrap()
 }
