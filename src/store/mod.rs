@@ -2,5 +2,6 @@
 
 pub mod contract;
 pub mod record;
+pub mod sqlite;
 
 pub use contract::{Applied, Op, Rejection, Store, StoreError};

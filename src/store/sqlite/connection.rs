@@ -1,0 +1,213 @@
+//! Opening the file: which library, which settings, which version of the schema, and whether it is sound.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+/// The first library without the fault that could lose committed transactions in WAL mode with several connections.
+const OLDEST_LIBRARY: i32 = 3_051_003;
+
+/// `writ` in ASCII, in the file's header.
+const APPLICATION_ID: i32 = 0x7772_6974;
+
+/// Larger files are not checked page by page at start: it takes about three seconds a gigabyte.
+const CHECK_BELOW: u64 = 2 << 30;
+
+/// How long a connection waits for another process's transaction.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// The migrations, oldest first; a file's `user_version` counts how many it has had.
+const MIGRATIONS: &[&str] = &[include_str!("schema/0001_first.sql")];
+
+/// Why the store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The SQLite library is too old.
+    #[error("the SQLite library is {0}: 3.51.3 or newer is needed, since older ones can lose committed transactions")]
+    OldLibrary(&'static str),
+    /// The file's schema is newer than this program.
+    #[error("{} has schema version {found}, this program knows {known}: run the newer program, or restore a backup made before it", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: usize,
+        /// The newest version this program knows.
+        known: usize,
+    },
+    /// The file is some other program's.
+    #[error("{} is a database of another program: name a file that does not exist yet", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged or no database.
+    #[error("{} is damaged or no database: {why}; restore it from a backup", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// The file cannot be opened or written.
+    #[error("cannot open {}: {source}", path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start the store's threads: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Makes the file ready: creates or migrates it, and checks it if it is not too large.
+pub(super) fn prepare(path: &Path) -> Result<(), OpenError> {
+    if rusqlite::version_number() < OLDEST_LIBRARY {
+        return Err(OpenError::OldLibrary(rusqlite::version()));
+    }
+    let explain = |error| explained(path, error);
+    // If the file exists, or cannot be made, opening it says so.
+    drop(create_private(path));
+    let mut connection = Connection::open(path).map_err(explain)?;
+    settle(&connection).map_err(explain)?;
+    let version: i32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(explain)?;
+    refuse_newer(path, version)?;
+    let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    if size < CHECK_BELOW {
+        let verdict: String = connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(explain)?;
+        if verdict != "ok" {
+            return Err(OpenError::Corrupt {
+                path: path.to_owned(),
+                why: verdict,
+            });
+        }
+    }
+    migrate(path, &mut connection)
+}
+
+/// A connection that may write.
+pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    settle(&connection)?;
+    // The checkpoint thread does it, so that no transition waits for one.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// A connection that may only read.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = plain_reader(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// A connection that may only read this file; `VACUUM INTO` needs one that may write another.
+pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    guard(&connection)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn guard(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "mmap_size", 0)
+}
+
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    guard(connection)?;
+    into_wal(connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)
+}
+
+/// Changing to WAL needs the file for itself and does not wait by itself: two processes that start on one new file meet here.
+fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let mut left = 100;
+    loop {
+        let mode: rusqlite::Result<String> = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match mode {
+            Ok(_) => return Ok(()),
+            Err(error) if is_busy(&error) && left > 0 => left -= 1,
+            Err(error) => return Err(error),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
+    let explain = |error| explained(path, error);
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(explain)?;
+    // Read again inside the transaction: another process may have migrated meanwhile.
+    let version: i32 = tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(explain)?;
+    let done = refuse_newer(path, version)?;
+    let application: i32 = tx.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(explain)?;
+    let tables: i64 = tx
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(explain)?;
+    if application != APPLICATION_ID && (tables > 0 || version != 0) {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    for migration in MIGRATIONS.iter().skip(done) {
+        tx.execute_batch(migration).map_err(explain)?;
+    }
+    if done < MIGRATIONS.len() {
+        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(explain)?;
+        tx.pragma_update(None, "user_version", i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX))
+            .map_err(explain)?;
+    }
+    tx.commit().map_err(explain)
+}
+
+fn refuse_newer(path: &Path, version: i32) -> Result<usize, OpenError> {
+    let found = usize::try_from(version).unwrap_or(usize::MAX);
+    if found > MIGRATIONS.len() {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known: MIGRATIONS.len(),
+        });
+    }
+    Ok(found)
+}
+
+fn explained(path: &Path, source: rusqlite::Error) -> OpenError {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Corrupt {
+            path: path.to_owned(),
+            why: source.to_string(),
+        },
+        _ => OpenError::Sql {
+            path: path.to_owned(),
+            source,
+        },
+    }
+}
+
+/// Creates a file that only its owner can read.
+pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}

@@ -1,0 +1,142 @@
+//! A credential is issued, and an earlier unspent one of the same draft taken back.
+
+use rusqlite::named_params;
+
+use super::draft::live_credential;
+use super::failure::Failure;
+use super::rows::{self, word};
+use super::step::{Step, approval_part, credential_part, words};
+use crate::audit::{ChangePart, EventBody, EventKind};
+use crate::domain::approval::Decision;
+use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftState, ExecutionState};
+use crate::domain::name::KeyId;
+use crate::store::Rejection;
+use crate::store::contract::Issue;
+use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, SignedRecord};
+
+/// `credential.issue`.
+pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
+    let draft = step.draft(issue.draft)?;
+    let approval = check(step, issue, &draft)?;
+    if let Some(earlier) = live_credential(step, draft.id)? {
+        step.move_credential(&draft, &earlier, CredentialTransition::Revoke, |event| EventBody {
+            code: Some("replaced".to_owned()),
+            ..event
+        })?;
+    }
+    // The guards again, in the statement that writes: what is issued is good no longer than the grant and the draft are.
+    step.insert(
+        "INSERT INTO credential (id, draft, hash, approval, audience, root_key_id, state, issued_at, expires_at, changed_at)
+         SELECT :id, d.id, d.hash, a.id, :audience, :root_key_id, :state, :now, min(:expires_at, a.execute_by, d.expires_at), :now
+         FROM draft d JOIN approval a ON a.draft = d.id
+         WHERE d.id = :draft AND d.hash = :hash AND d.state = :approved AND a.state = :granted AND a.execute_by > :now
+            AND d.expires_at > :now AND :expires_at > :now",
+        issue.credential,
+        named_params! {
+            ":id": issue.credential.to_string(), ":draft": draft.id.to_string(), ":hash": issue.hash.to_string(),
+            ":audience": issue.audience.as_str(), ":root_key_id": issue.root_key_id, ":state": CredentialTransition::Issue.to().as_str(),
+            ":approved": DraftState::Approved.as_str(), ":granted": ApprovalState::Granted.as_str(), ":now": step.now.millis(),
+            ":expires_at": issue.expires_at.millis(),
+        },
+    )?;
+    let credential = rows::credential(step.connection, issue.credential)?.ok_or(Rejection::NotFound)?;
+    let event = step.about(EventKind::Credential(CredentialTransition::Issue), &draft);
+    step.emit(EventBody {
+        approval: Some(approval_part(&approval, None)),
+        credential: Some(credential_part(&credential)),
+        state: Some(ChangePart {
+            from: None,
+            to: credential.state.as_str(),
+        }),
+        ..event
+    })?;
+    Ok(credential)
+}
+
+fn check(step: &Step<'_>, issue: &Issue, draft: &DraftRecord) -> Result<ApprovalRecord, Failure> {
+    if issue.hash != draft.hash {
+        return Err(Rejection::HashMismatch.into());
+    }
+    let approval = match &draft.approval {
+        Some(approval) if draft.state == DraftState::Approved => approval,
+        _ => return Err(Rejection::DraftIs(draft.state).into()),
+    };
+    check_grant(step, draft, approval)?;
+    check_records(step, issue, approval)?;
+    check_resource(step, draft)?;
+    if issue.expires_at <= step.now {
+        return Err(Rejection::CredentialExpired(issue.expires_at).into());
+    }
+    Ok(approval.clone())
+}
+
+/// Whether the grant is given and both its and the draft's time are not over.
+pub(super) fn check_grant(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+    if approval.state != ApprovalState::Granted {
+        return Err(Rejection::ApprovalIs(approval.state).into());
+    }
+    check_window(step, draft, approval)
+}
+
+/// Whether both the draft's and the grant's time are not over.
+pub(super) fn check_window(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+    if draft.expires_at <= step.now {
+        return Err(Rejection::DraftExpired(draft.expires_at).into());
+    }
+    let until = approval.execute_by.unwrap_or(approval.expires_at);
+    if until <= step.now {
+        return Err(Rejection::WindowExpired(until).into());
+    }
+    Ok(())
+}
+
+/// Every named record answers this card with yes, together they meet the requirement as they counted when they came, and no key of
+/// theirs, nor its approver, was revoked meanwhile.
+fn check_records(step: &Step<'_>, issue: &Issue, approval: &ApprovalRecord) -> Result<(), Failure> {
+    let named: Vec<&SignedRecord> = approval
+        .records
+        .iter()
+        .filter(|r| r.decision == Decision::Approve && issue.records.contains(&r.id))
+        .collect();
+    let signatures: Vec<_> = named.iter().map(|r| r.signature()).collect();
+    let all_there = issue.records.iter().all(|id| named.iter().any(|r| r.id == *id));
+    if named.is_empty() || !all_there || !approval.requirement.is_met(&signatures) {
+        return Err(Rejection::NotFound.into());
+    }
+    let ids: Vec<String> = named.iter().map(|r| r.id.to_string()).collect();
+    // A rule signs with the broker's own key, which need not be registered; everybody else's must be.
+    let revoked = rows::first(
+        step.connection,
+        "SELECT r.kid FROM approval_record r
+            LEFT JOIN approver a ON a.id = r.approver LEFT JOIN approver_key k ON k.kid = r.kid AND k.approver = r.approver
+         WHERE r.approval = :approval AND r.id IN (SELECT value FROM json_each(:ids))
+            AND (a.revoked_at IS NOT NULL OR k.revoked_at IS NOT NULL OR (k.kid IS NULL AND r.approver NOT LIKE 'rule\\_%' ESCAPE '\\'))",
+        named_params! { ":approval": approval.id.to_string(), ":ids": rows::to_json(&ids)? },
+        |row| word::<KeyId>(row, "kid"),
+    )?;
+    match revoked {
+        Some(kid) => Err(Rejection::KeyRevoked(kid).into()),
+        None => Ok(()),
+    }
+}
+
+/// Nothing else may touch a resource while what was sent to it has no known outcome.
+pub(super) fn check_resource(step: &Step<'_>, draft: &DraftRecord) -> Result<(), Failure> {
+    let busy = rows::first(
+        step.connection,
+        "SELECT e.id, e.state FROM draft d JOIN execution e ON e.draft = d.id
+         WHERE d.tenant = :tenant AND d.resource_type = :type AND d.resource_id = :resource AND d.id <> :draft
+            AND e.state IN (SELECT value FROM json_each(:unresolved)) LIMIT 1",
+        named_params! {
+            ":tenant": draft.tenant.as_str(), ":type": draft.resource.kind.as_str(), ":resource": draft.resource.id.as_str(),
+            ":draft": draft.id.to_string(), ":unresolved": words(ExecutionState::UNRESOLVED, ExecutionState::as_str),
+        },
+        |row| {
+            Ok(Rejection::ResourceBusy {
+                execution: word(row, "id")?,
+                state: word(row, "state")?,
+            })
+        },
+    )?;
+    busy.map_or(Ok(()), |rejection| Err(rejection.into()))
+}

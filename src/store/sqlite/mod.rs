@@ -1,0 +1,313 @@
+//! The store in one SQLite file: every transition is one guarded step of one transaction, committed before anybody is answered.
+
+mod connection;
+mod credential;
+mod draft;
+mod execution;
+mod failure;
+mod operation;
+mod outcome;
+mod read;
+mod readers;
+mod registry;
+mod rows;
+mod step;
+mod sweep;
+mod vote;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+pub use connection::OpenError;
+
+use self::failure::Failure;
+use self::readers::Readers;
+use self::step::Step;
+use self::writer::{Ran, Writer, Wrote};
+use super::contract::{
+    Abort, ApproverEntry, ClientEntry, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, LookUp, NewDraft, OperationOutcome, Proposed,
+    Redeem, Redeemed, Reopen, Resolve, Settle, StoredEvent, Swept, TakeOver, Vote,
+};
+use super::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord};
+use super::{Applied, Op, Rejection, Store, StoreError};
+use crate::audit::EventBody;
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::digest::Digest;
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
+use crate::domain::name::{ClientId, KeyId, PrincipalId};
+use crate::domain::principal::ApproverKey;
+
+/// Where a step's time and ids come from.
+struct Tools {
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// A store in one file, which other processes may have open at the same time.
+pub struct SqliteStore {
+    path: PathBuf,
+    tools: Arc<Tools>,
+    readers: Readers,
+    writer: Writer,
+    changes: watch::Sender<u64>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file, or creates it; brings its schema up to date and checks it.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the library is too old, or the file is newer than this program, another program's, damaged or not writable.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+        connection::prepare(path)?;
+        let changes = watch::Sender::new(0);
+        let writer = Writer::start(path, changes.clone())?;
+        let readers = Readers::open(path).map_err(|source| OpenError::Sql {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            tools: Arc::new(Tools { clock, entropy }),
+            readers,
+            writer,
+            changes,
+        })
+    }
+
+    async fn once<I, T>(
+        &self,
+        op: Op,
+        kind: &'static str,
+        input: I,
+        transition: fn(&mut Step<'_>, &I) -> Result<T, Failure>,
+    ) -> Result<Applied<T>, StoreError>
+    where
+        I: Serialize + Send + 'static,
+        T: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let tools = Arc::clone(&self.tools);
+        self.writer
+            .run(Some(op.id), move |connection| {
+                operation::once(connection, &tools, &op, kind, &input, transition)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn propose(&self, op: Op, new: NewDraft) -> Result<Applied<Proposed>, StoreError> {
+        self.once(op, "propose", new, draft::propose).await
+    }
+
+    async fn decide(&self, op: Op, decide: Decide) -> Result<Applied<DraftRecord>, StoreError> {
+        self.once(op, "decide", decide, draft::decide).await
+    }
+
+    async fn close(&self, op: Op, close: Close) -> Result<Applied<DraftRecord>, StoreError> {
+        self.once(op, "close", close, draft::close).await
+    }
+
+    async fn vote(&self, op: Op, vote: Vote) -> Result<Applied<DraftRecord>, StoreError> {
+        self.once(op, "vote", vote, vote::vote).await
+    }
+
+    async fn issue(&self, op: Op, issue: Issue) -> Result<Applied<CredentialRecord>, StoreError> {
+        self.once(op, "issue", issue, credential::issue).await
+    }
+
+    async fn redeem(&self, op: Op, redeem: Redeem) -> Result<Applied<Redeemed>, StoreError> {
+        self.once(op, "redeem", redeem, execution::redeem).await
+    }
+
+    async fn take_over(&self, op: Op, take: TakeOver) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "take_over", take, execution::take_over).await
+    }
+
+    async fn abort(&self, op: Op, abort: Abort) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "abort", abort, execution::abort).await
+    }
+
+    async fn dispatch(&self, op: Op, dispatch: Dispatch) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "dispatch", dispatch, execution::dispatch).await
+    }
+
+    async fn settle(&self, op: Op, settle: Settle) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "settle", settle, outcome::settle).await
+    }
+
+    async fn look_up(&self, op: Op, look_up: LookUp) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "look_up", look_up, outcome::look_up).await
+    }
+
+    async fn hand_off(&self, op: Op, hand_off: HandOff) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "hand_off", hand_off, outcome::hand_off).await
+    }
+
+    async fn resolve(&self, op: Op, resolve: Resolve) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "resolve", resolve, outcome::resolve).await
+    }
+
+    async fn reopen(&self, op: Op, reopen: Reopen) -> Result<Applied<ExecutionRecord>, StoreError> {
+        self.once(op, "reopen", reopen, outcome::reopen).await
+    }
+
+    async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError> {
+        self.once(op, "note", event, |step, event| step.emit(event.clone())).await
+    }
+
+    async fn sweep(&self, op: Op, limit: u32) -> Result<Applied<Swept>, StoreError> {
+        self.once(op, "sweep", limit, sweep::sweep).await
+    }
+
+    async fn add_client(&self, op: Op, entry: ClientEntry) -> Result<Applied<()>, StoreError> {
+        self.once(op, "add_client", entry, registry::add_client).await
+    }
+
+    async fn replace_secret(&self, op: Op, client: ClientId, secret_sha256: Digest) -> Result<Applied<()>, StoreError> {
+        self.once(op, "replace_secret", (client, secret_sha256), registry::replace_secret)
+            .await
+    }
+
+    async fn revoke_client(&self, op: Op, client: ClientId) -> Result<Applied<()>, StoreError> {
+        self.once(op, "revoke_client", client, registry::revoke_client).await
+    }
+
+    async fn add_approver(&self, op: Op, entry: ApproverEntry) -> Result<Applied<()>, StoreError> {
+        self.once(op, "add_approver", entry, registry::add_approver).await
+    }
+
+    async fn revoke_approver(&self, op: Op, approver: PrincipalId) -> Result<Applied<()>, StoreError> {
+        self.once(op, "revoke_approver", approver, registry::revoke_approver).await
+    }
+
+    async fn revoke_key(&self, op: Op, kid: KeyId) -> Result<Applied<()>, StoreError> {
+        self.once(op, "revoke_key", kid, registry::revoke_key).await
+    }
+
+    async fn outcome_of(&self, op: OperationId) -> Result<OperationOutcome, StoreError> {
+        let tools = Arc::clone(&self.tools);
+        self.writer
+            .run(Some(op), move |connection| operation::outcome_of(connection, &tools, op))
+            .await
+    }
+
+    async fn draft(&self, id: DraftId) -> Result<Option<DraftRecord>, StoreError> {
+        self.readers.read(move |connection| rows::draft(connection, id)).await
+    }
+
+    async fn draft_bytes(&self, id: DraftId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.readers.read(move |connection| read::draft_bytes(connection, id)).await
+    }
+
+    async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError> {
+        self.readers.read(move |connection| read::drafts(connection, &filter)).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<(DraftId, ApprovalRecord)>, StoreError> {
+        self.readers.read(move |connection| rows::approval(connection, id)).await
+    }
+
+    async fn credential(&self, id: CredentialId) -> Result<Option<CredentialRecord>, StoreError> {
+        self.readers.read(move |connection| rows::credential(connection, id)).await
+    }
+
+    async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, StoreError> {
+        self.readers.read(move |connection| rows::execution(connection, id)).await
+    }
+
+    async fn execution_of(&self, draft: DraftId) -> Result<Option<ExecutionRecord>, StoreError> {
+        self.readers.read(move |connection| rows::execution_of(connection, draft)).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError> {
+        let now = self.tools.clock.now();
+        self.readers.read(move |connection| read::due(connection, now, limit)).await
+    }
+
+    async fn client(&self, id: &ClientId) -> Result<Option<ClientEntry>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| registry::client(connection, &id)).await
+    }
+
+    async fn clients(&self) -> Result<Vec<ClientEntry>, StoreError> {
+        self.readers.read(registry::clients).await
+    }
+
+    async fn approver(&self, id: &PrincipalId) -> Result<Option<ApproverEntry>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| registry::approver(connection, &id)).await
+    }
+
+    async fn approvers(&self) -> Result<Vec<ApproverEntry>, StoreError> {
+        self.readers.read(registry::approvers).await
+    }
+
+    async fn approver_key(&self, kid: &KeyId) -> Result<Option<ApproverKey>, StoreError> {
+        let kid = kid.clone();
+        self.readers.read(move |connection| registry::key(connection, &kid)).await
+    }
+
+    async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
+        self.readers.read(move |connection| read::events(connection, from, limit)).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        let tools = Arc::clone(&self.tools);
+        let step = move |connection: &rusqlite::Connection| {
+            let mut statement = connection.prepare_cached("UPDATE probe SET at = ?1, n = n + 1")?;
+            statement.execute([tools.clock.now().millis()])?;
+            Ok(Ran {
+                value: (),
+                wrote: Wrote::Rows,
+            })
+        };
+        self.writer.run(None, step).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        let (from, to) = (self.path.clone(), to.to_owned());
+        let task = tokio::task::spawn_blocking(move || copy(&from, &to));
+        task.await
+            .unwrap_or_else(|error| Err(StoreError::Unavailable(format!("the backup ended early: {error}"))))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+/// Copies the store to a file that did not exist. What is there already is never touched.
+fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let unavailable = |why: &dyn std::fmt::Display| StoreError::Unavailable(format!("backup to {}: {why}", to.display()));
+    let target = to.to_str().ok_or_else(|| unavailable(&"the path is not valid UTF-8"))?;
+    match connection::create_private(to) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Rejection::Exists(to.display().to_string()).into());
+        }
+        Err(error) => return Err(unavailable(&error)),
+    }
+    let copied = connection::plain_reader(from).and_then(|connection| connection.execute("VACUUM INTO ?1", [target]));
+    let synced = copied.map_err(|error| unavailable(&error)).and_then(|_| {
+        let file = std::fs::File::open(to).map_err(|error| unavailable(&error))?;
+        file.sync_all().map_err(|error| unavailable(&error))
+    });
+    if synced.is_err() {
+        // Half a copy must not be taken for one.
+        drop(std::fs::remove_file(to));
+    }
+    synced
+}

@@ -1,0 +1,91 @@
+//! Reads that are more than one row by its id.
+
+use rusqlite::{Connection, named_params};
+
+use super::failure::Failure;
+use super::rows::{self, number, word};
+use super::step::{whole, words};
+use crate::domain::id::{DraftId, ExecutionId};
+use crate::domain::lifecycle::ExecutionState;
+use crate::domain::time::Timestamp;
+use crate::store::contract::{DraftFilter, StoredEvent};
+use crate::store::record::{DraftRecord, ExecutionRecord};
+
+/// Drafts in the order of their ids.
+pub(super) fn drafts(connection: &Connection, filter: &DraftFilter) -> Result<Vec<DraftRecord>, Failure> {
+    let (kind, resource) = match &filter.resource {
+        None => (None, None),
+        Some(text) => text
+            .split_once(':')
+            .map_or((Some(text.as_str()), None), |(kind, id)| (Some(kind), Some(id))),
+    };
+    let mut sql = "SELECT * FROM draft WHERE id > :after".to_owned();
+    // Only what is asked for stands in the statement, so that an index can serve it.
+    for (asked, clause) in [
+        (filter.tenant.is_some(), " AND tenant = :tenant"),
+        (filter.maker.is_some(), " AND maker = :maker"),
+        (filter.state.is_some(), " AND state = :state"),
+        (filter.case_id.is_some(), " AND case_id = :case_id"),
+        (kind.is_some(), " AND resource_type = :type AND resource_id = :resource"),
+    ] {
+        if asked {
+            sql.push_str(clause);
+        }
+    }
+    sql.push_str(" ORDER BY id LIMIT :limit");
+    let after = filter.after.map(|id| id.to_string()).unwrap_or_default();
+    let tenant = filter.tenant.as_ref().map(|t| t.as_str());
+    let maker = filter.maker.as_ref().map(|m| m.as_str());
+    let state = filter.state.map(crate::domain::lifecycle::DraftState::as_str);
+    let case_id = filter.case_id.as_ref().map(|c| c.as_str());
+    let all: [(&str, &dyn rusqlite::ToSql); 8] = [
+        (":after", &after),
+        (":tenant", &tenant),
+        (":maker", &maker),
+        (":state", &state),
+        (":case_id", &case_id),
+        (":type", &kind),
+        (":resource", &resource),
+        (":limit", &filter.limit),
+    ];
+    let used: Vec<_> = all.into_iter().filter(|(name, _)| sql.contains(name)).collect();
+    let found = rows::all(connection, &sql, used.as_slice(), rows::draft_row)?;
+    found.into_iter().map(|draft| rows::with_parts(connection, draft)).collect()
+}
+
+/// Executions that somebody should look at: the lease ran out, and the outcome is open or the next action is due.
+pub(super) fn due(connection: &Connection, now: Timestamp, limit: u32) -> Result<Vec<ExecutionRecord>, Failure> {
+    const BY_ITSELF: &[ExecutionState] = &[ExecutionState::Claimed, ExecutionState::Dispatched, ExecutionState::Indeterminate];
+    const WHEN_ASKED: &[ExecutionState] = &[ExecutionState::Pending, ExecutionState::HandedOff];
+    let ids = rows::all(
+        connection,
+        "SELECT id FROM execution
+         WHERE lease_until <= :now AND (
+            (state IN (SELECT value FROM json_each(:by_itself)) AND (next_action_at IS NULL OR next_action_at <= :now))
+            OR (state IN (SELECT value FROM json_each(:when_asked)) AND next_action_at <= :now))
+         ORDER BY id LIMIT :limit",
+        named_params! {
+            ":now": now.millis(), ":limit": limit, ":by_itself": words(BY_ITSELF, ExecutionState::as_str),
+            ":when_asked": words(WHEN_ASKED, ExecutionState::as_str),
+        },
+        |row| word::<ExecutionId>(row, "id"),
+    )?;
+    let found: Result<Vec<_>, _> = ids.into_iter().map(|id| rows::execution(connection, id)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// A draft's canonical bytes.
+pub(super) fn draft_bytes(connection: &Connection, id: DraftId) -> Result<Option<Vec<u8>>, Failure> {
+    rows::opt_value(connection, "SELECT bytes FROM draft_document WHERE draft = ?1", [id.to_string()])
+}
+
+/// Events from `from` on.
+pub(super) fn events(connection: &Connection, from: u64, limit: u32) -> Result<Vec<StoredEvent>, Failure> {
+    let sql = "SELECT seq, body FROM event WHERE seq >= ?1 ORDER BY seq LIMIT ?2";
+    rows::all(connection, sql, (whole(from), limit), |row| {
+        Ok(StoredEvent {
+            seq: number(row, "seq")?,
+            bytes: rows::text(row, "body")?.into_bytes(),
+        })
+    })
+}

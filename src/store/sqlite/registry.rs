@@ -1,0 +1,225 @@
+//! Who may call and who may approve.
+
+use rusqlite::{Connection, Row, named_params};
+
+use super::failure::Failure;
+use super::rows::{self, at, json, opt_at, opt_word, to_json, word};
+use super::step::Step;
+use crate::audit::{EventBody, EventKind, Note};
+use crate::domain::digest::Digest;
+use crate::domain::name::{ClientId, KeyId, PrincipalId};
+use crate::domain::principal::{Approver, ApproverKey, Client};
+use crate::domain::time::Timestamp;
+use crate::store::Rejection;
+use crate::store::contract::{ApproverEntry, ClientEntry};
+
+fn tell(step: &mut Step<'_>, note: Note, subject: &str) -> Result<(), Failure> {
+    let event = step.event(EventKind::Note(note));
+    step.emit(EventBody {
+        subject: Some(subject.to_owned()),
+        ..event
+    })
+}
+
+/// Registers a client.
+pub(super) fn add_client(step: &mut Step<'_>, entry: &ClientEntry) -> Result<(), Failure> {
+    let client = &entry.client;
+    step.insert(
+        "INSERT INTO client (id, tenant, roles, owner, permissions, secret_sha256, created_at, revoked_at)
+         VALUES (:id, :tenant, :roles, :owner, :permissions, :secret_sha256, :created_at, :revoked_at)",
+        &client.id,
+        named_params! {
+            ":id": client.id.as_str(), ":tenant": client.tenant.as_str(), ":roles": to_json(&client.roles)?,
+            ":owner": client.owner.as_ref().map(|p| p.as_str()), ":permissions": to_json(&client.permissions)?,
+            ":secret_sha256": entry.secret_sha256.to_string(), ":created_at": client.created_at.millis(),
+            ":revoked_at": client.revoked_at.map(Timestamp::millis),
+        },
+    )?;
+    let event = step.event(EventKind::Note(Note::ClientAdded));
+    step.emit(EventBody {
+        tenant: Some(client.tenant.clone()),
+        subject: Some(client.id.to_string()),
+        ..event
+    })
+}
+
+/// Replaces the secret of a client that is not revoked.
+pub(super) fn replace_secret(step: &mut Step<'_>, input: &(ClientId, Digest)) -> Result<(), Failure> {
+    let (client, secret) = input;
+    let changed = step.change(
+        "UPDATE client SET secret_sha256 = :secret WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": client.as_str(), ":secret": secret.to_string() },
+    )?;
+    if changed == 0 {
+        return Err(Rejection::NotFound.into());
+    }
+    tell(step, Note::ClientSecretReplaced, client.as_str())
+}
+
+/// Revokes a client; one that is revoked already stays as it is.
+pub(super) fn revoke_client(step: &mut Step<'_>, id: &ClientId) -> Result<(), Failure> {
+    let changed = step.change(
+        "UPDATE client SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": id.as_str(), ":now": step.now.millis() },
+    )?;
+    match changed {
+        0 if client(step.connection, id)?.is_none() => Err(Rejection::NotFound.into()),
+        0 => Ok(()),
+        _ => tell(step, Note::ClientRevoked, id.as_str()),
+    }
+}
+
+/// Registers an approver, or adds keys and authority to one that is not revoked.
+pub(super) fn add_approver(step: &mut Step<'_>, entry: &ApproverEntry) -> Result<(), Failure> {
+    let new = &entry.approver;
+    let known = approver(step.connection, &new.id)?;
+    match &known {
+        Some(old) if old.approver.revoked_at.is_some() => return Err(Rejection::Exists(format!("{} (revoked)", new.id)).into()),
+        Some(old) => {
+            let mut authority = old.approver.authority.clone();
+            authority.extend(new.authority.iter().filter(|row| !old.approver.authority.contains(row)).cloned());
+            step.change(
+                "UPDATE approver SET authority = :authority WHERE id = :id",
+                named_params! { ":id": new.id.as_str(), ":authority": to_json(&authority)? },
+            )?;
+        }
+        None => step.insert(
+            "INSERT INTO approver (id, authority, created_at, revoked_at) VALUES (:id, :authority, :created_at, :revoked_at)",
+            &new.id,
+            named_params! {
+                ":id": new.id.as_str(), ":authority": to_json(&new.authority)?, ":created_at": new.created_at.millis(),
+                ":revoked_at": new.revoked_at.map(Timestamp::millis),
+            },
+        )?,
+    }
+    for key in &entry.keys {
+        let is_known = known.as_ref().is_some_and(|old| old.keys.contains(key));
+        if !is_known {
+            insert_key(step, &new.id, key)?;
+        }
+    }
+    tell(step, Note::ApproverAdded, new.id.as_str())
+}
+
+fn insert_key(step: &Step<'_>, approver: &PrincipalId, key: &ApproverKey) -> Result<(), Failure> {
+    if key.approver != *approver {
+        return Err(Rejection::NotFound.into());
+    }
+    let kind = serde_json::to_value(key.kind)
+        .ok()
+        .and_then(|kind| kind.as_str().map(str::to_owned));
+    step.insert(
+        "INSERT INTO approver_key (kid, approver, issuer, kind, public, not_before, not_after, revoked_at)
+         VALUES (:kid, :approver, :issuer, :kind, :public, :not_before, :not_after, :revoked_at)",
+        &key.kid,
+        named_params! {
+            ":kid": key.kid.as_str(), ":approver": key.approver.as_str(), ":issuer": key.issuer, ":kind": kind, ":public": key.public,
+            ":not_before": key.not_before.millis(), ":not_after": key.not_after.map(Timestamp::millis),
+            ":revoked_at": key.revoked_at.map(Timestamp::millis),
+        },
+    )
+}
+
+/// Revokes an approver and all their keys; one that is revoked already stays as it is.
+pub(super) fn revoke_approver(step: &mut Step<'_>, id: &PrincipalId) -> Result<(), Failure> {
+    let now = step.now.millis();
+    let changed = step.change(
+        "UPDATE approver SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": id.as_str(), ":now": now },
+    )?;
+    if changed == 0 {
+        return if approver(step.connection, id)?.is_none() {
+            Err(Rejection::NotFound.into())
+        } else {
+            Ok(())
+        };
+    }
+    step.change(
+        "UPDATE approver_key SET revoked_at = :now WHERE approver = :id AND revoked_at IS NULL",
+        named_params! { ":id": id.as_str(), ":now": now },
+    )?;
+    tell(step, Note::ApproverRevoked, id.as_str())
+}
+
+/// Revokes one key; one that is revoked already stays as it is.
+pub(super) fn revoke_key(step: &mut Step<'_>, kid: &KeyId) -> Result<(), Failure> {
+    let changed = step.change(
+        "UPDATE approver_key SET revoked_at = :now WHERE kid = :kid AND revoked_at IS NULL",
+        named_params! { ":kid": kid.as_str(), ":now": step.now.millis() },
+    )?;
+    match changed {
+        0 if key(step.connection, kid)?.is_none() => Err(Rejection::NotFound.into()),
+        0 => Ok(()),
+        _ => tell(step, Note::ApproverKeyRevoked, kid.as_str()),
+    }
+}
+
+/// A client.
+pub(super) fn client(connection: &Connection, id: &ClientId) -> Result<Option<ClientEntry>, Failure> {
+    rows::first(connection, "SELECT * FROM client WHERE id = ?1", [id.as_str()], client_row)
+}
+
+/// Every client.
+pub(super) fn clients(connection: &Connection) -> Result<Vec<ClientEntry>, Failure> {
+    rows::all(connection, "SELECT * FROM client ORDER BY id", [], client_row)
+}
+
+fn client_row(row: &Row<'_>) -> Result<ClientEntry, Failure> {
+    Ok(ClientEntry {
+        client: Client {
+            id: word(row, "id")?,
+            tenant: word(row, "tenant")?,
+            roles: json(row, "roles")?,
+            owner: opt_word(row, "owner")?,
+            permissions: json(row, "permissions")?,
+            created_at: at(row, "created_at")?,
+            revoked_at: opt_at(row, "revoked_at")?,
+        },
+        secret_sha256: word(row, "secret_sha256")?,
+    })
+}
+
+/// An approver with their keys.
+pub(super) fn approver(connection: &Connection, id: &PrincipalId) -> Result<Option<ApproverEntry>, Failure> {
+    let found = rows::first(connection, "SELECT * FROM approver WHERE id = ?1", [id.as_str()], approver_row)?;
+    found.map(|approver| with_keys(connection, approver)).transpose()
+}
+
+/// Every approver with their keys.
+pub(super) fn approvers(connection: &Connection) -> Result<Vec<ApproverEntry>, Failure> {
+    let found = rows::all(connection, "SELECT * FROM approver ORDER BY id", [], approver_row)?;
+    found.into_iter().map(|approver| with_keys(connection, approver)).collect()
+}
+
+fn with_keys(connection: &Connection, approver: Approver) -> Result<ApproverEntry, Failure> {
+    let sql = "SELECT * FROM approver_key WHERE approver = ?1 ORDER BY kid";
+    let keys = rows::all(connection, sql, [approver.id.as_str()], key_row)?;
+    Ok(ApproverEntry { approver, keys })
+}
+
+fn approver_row(row: &Row<'_>) -> Result<Approver, Failure> {
+    Ok(Approver {
+        id: word(row, "id")?,
+        authority: json(row, "authority")?,
+        created_at: at(row, "created_at")?,
+        revoked_at: opt_at(row, "revoked_at")?,
+    })
+}
+
+/// One key.
+pub(super) fn key(connection: &Connection, kid: &KeyId) -> Result<Option<ApproverKey>, Failure> {
+    rows::first(connection, "SELECT * FROM approver_key WHERE kid = ?1", [kid.as_str()], key_row)
+}
+
+fn key_row(row: &Row<'_>) -> Result<ApproverKey, Failure> {
+    Ok(ApproverKey {
+        kid: word(row, "kid")?,
+        approver: word(row, "approver")?,
+        issuer: rows::text(row, "issuer")?,
+        kind: word(row, "kind")?,
+        public: rows::text(row, "public")?,
+        not_before: at(row, "not_before")?,
+        not_after: opt_at(row, "not_after")?,
+        revoked_at: opt_at(row, "revoked_at")?,
+    })
+}

@@ -1,0 +1,45 @@
+//! Ends what is past its time. It only tidies: every guard compares the time itself.
+
+use rusqlite::named_params;
+
+use super::draft::expire;
+use super::failure::Failure;
+use super::rows::{self, word};
+use super::step::{Step, words};
+use crate::domain::id::DraftId;
+use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState};
+use crate::store::contract::Swept;
+
+/// Expires drafts, lapses their approvals, and lapses credentials; at most `limit` of each.
+pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> {
+    let mut swept = Swept::default();
+    let over = rows::all(
+        step.connection,
+        "SELECT d.id FROM draft d LEFT JOIN approval a ON a.draft = d.id
+         WHERE d.settled_at IS NULL AND d.state IN (SELECT value FROM json_each(:open))
+            AND (d.expires_at <= :now OR (d.state = :awaiting AND a.expires_at <= :now) OR (d.state = :approved AND a.execute_by <= :now))
+         ORDER BY d.id LIMIT :limit",
+        named_params! {
+            ":open": words(DraftState::OPEN, DraftState::as_str), ":awaiting": DraftState::AwaitingApproval.as_str(),
+            ":approved": DraftState::Approved.as_str(), ":now": step.now.millis(), ":limit": limit,
+        },
+        |row| word::<DraftId>(row, "id"),
+    )?;
+    for id in over {
+        let draft = step.draft(id)?;
+        swept.credentials += expire(step, &draft)?;
+        swept.drafts += 1;
+    }
+    let unspent = rows::all(
+        step.connection,
+        "SELECT * FROM credential WHERE state = :issued AND expires_at <= :now ORDER BY id LIMIT :limit",
+        named_params! { ":issued": CredentialState::Issued.as_str(), ":now": step.now.millis(), ":limit": limit },
+        rows::credential_row,
+    )?;
+    for credential in unspent {
+        let draft = step.draft(credential.draft)?;
+        step.move_credential(&draft, &credential, CredentialTransition::Lapse, |event| event)?;
+        swept.credentials += 1;
+    }
+    Ok(swept)
+}

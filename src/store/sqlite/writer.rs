@@ -1,0 +1,294 @@
+//! The one thread that writes: takes what waits, runs it in one transaction, commits once, and only then answers.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use super::connection::{self, OpenError};
+use super::failure::{Failure, commit_failed, is_known_lost};
+use crate::domain::id::OperationId;
+use crate::store::StoreError;
+
+/// How many requests may wait; one more is turned away.
+const QUEUE: usize = 1024;
+
+/// How many requests share one commit at most.
+const BATCH: usize = 256;
+
+/// After this many doubtful commits in a row nothing is tried any more: what the operating system still has of the file is not known.
+const DOUBTS: u32 = 2;
+
+/// How often the log is copied into the file at most.
+const CHECKPOINT_PACE: Duration = Duration::from_millis(200);
+
+/// From this size on, in bytes, the write-ahead log is cut back.
+const WAL_LIMIT: u64 = 64 << 20;
+
+/// What a step came to, and whether it wrote something others wait for.
+#[derive(Debug)]
+pub(super) struct Ran<T> {
+    /// What the caller gets.
+    pub(super) value: T,
+    /// What it wrote.
+    pub(super) wrote: Wrote,
+}
+
+/// What a step wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wrote {
+    /// Nothing.
+    Nothing,
+    /// Rows, but no event.
+    Rows,
+    /// Rows and their events.
+    Events,
+}
+
+/// What became of a batch.
+enum Fate {
+    Committed,
+    /// Certainly rolled back.
+    Lost(String),
+    /// The commit failed like this.
+    Failed(rusqlite::Error),
+}
+
+/// A request, its type erased.
+trait Job: Send {
+    /// Runs inside the savepoint and keeps what it came to; `None` if it must be rolled back.
+    fn run(&mut self, connection: &Connection) -> Option<Wrote>;
+    /// Tells the caller, once the fate of the batch is known.
+    fn answer(self: Box<Self>, fate: &Fate);
+}
+
+struct Request<T, F> {
+    op: Option<OperationId>,
+    step: Option<F>,
+    came_to: Option<Result<Ran<T>, Failure>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send> Job for Request<T, F> {
+    fn run(&mut self, connection: &Connection) -> Option<Wrote> {
+        let result = self.step.take()?(connection);
+        let wrote = result.as_ref().ok().map(|ran| ran.wrote);
+        self.came_to = Some(result);
+        wrote
+    }
+
+    fn answer(self: Box<Self>, fate: &Fate) {
+        let answer = match (fate, self.came_to) {
+            (Fate::Committed, Some(Ok(ran))) => Ok(ran.value),
+            (Fate::Committed, Some(Err(failure))) => Err(failure.rolled_back()),
+            // Whoever wrote nothing is in no doubt, but what it was told may rest on what the batch lost.
+            (Fate::Failed(error), Some(Ok(ran))) if ran.wrote != Wrote::Nothing => Err(commit_failed(error, self.op)),
+            (Fate::Failed(error), _) => Err(StoreError::Unavailable(format!("commit: {error}"))),
+            (Fate::Lost(why), _) => Err(StoreError::Unavailable(why.clone())),
+            (Fate::Committed, None) => Err(StoreError::Unavailable("the request did not run".to_owned())),
+        };
+        // A caller that went away asks for the operation's outcome later.
+        drop(self.reply.send(answer));
+    }
+}
+
+/// The queue to the writing thread, and the threads.
+pub(super) struct Writer {
+    queue: Option<SyncSender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+    stop_checkpoints: Option<Sender<()>>,
+    checkpoints: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the threads on a prepared file.
+    pub(super) fn start(path: &Path, changes: watch::Sender<u64>) -> Result<Self, OpenError> {
+        Self::with_commit(path, changes, |connection| connection.execute_batch("COMMIT"))
+    }
+
+    fn with_commit(
+        path: &Path,
+        changes: watch::Sender<u64>,
+        commit: impl FnMut(&Connection) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<Self, OpenError> {
+        let sql = |source| OpenError::Sql {
+            path: path.to_owned(),
+            source,
+        };
+        let first = connection::writer(path).map_err(sql)?;
+        let for_checkpoints = connection::writer(path).map_err(sql)?;
+        let (queue, waiting) = sync_channel(QUEUE);
+        let (stop, stopped) = channel();
+        let (dirty, is_dirty) = sync_channel(1);
+        let mut work = Work {
+            path: path.to_owned(),
+            connection: Some(first),
+            doubts: 0,
+            commit,
+            changes,
+            dirty,
+        };
+        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let thread = named("store-writer")
+            .spawn(move || work.serve(&waiting))
+            .map_err(OpenError::Thread)?;
+        let wal = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+        let checkpoints = named("store-checkpoint")
+            .spawn(move || keep_log_short(&for_checkpoints, &wal, &is_dirty, &stopped))
+            .map_err(OpenError::Thread)?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+            stop_checkpoints: Some(stop),
+            checkpoints: Some(checkpoints),
+        })
+    }
+
+    /// Runs `step` inside a transaction and gives its answer once that is committed. Dropping the future does not stop the step.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        op: Option<OperationId>,
+        step: impl FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request {
+            op,
+            step: Some(step),
+            came_to: None,
+            reply,
+        };
+        let queue = self
+            .queue
+            .as_ref()
+            .ok_or_else(|| StoreError::Unavailable("the store is closed".to_owned()))?;
+        queue.try_send(Box::new(request)).map_err(|error| {
+            StoreError::Unavailable(match error {
+                TrySendError::Full(_) => format!("{QUEUE} requests are waiting already"),
+                TrySendError::Disconnected(_) => "the writing thread has ended".to_owned(),
+            })
+        })?;
+        answer.await.unwrap_or_else(|_| {
+            let why = "the writing thread ended before it answered".to_owned();
+            Err(match op {
+                Some(op) => StoreError::Ambiguous { op, why },
+                None => StoreError::Unavailable(why),
+            })
+        })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // The thread answers what waits and then ends; waiting for it releases the file.
+        drop(self.queue.take());
+        drop(self.stop_checkpoints.take());
+        for thread in [self.thread.take(), self.checkpoints.take()].into_iter().flatten() {
+            drop(thread.join());
+        }
+    }
+}
+
+struct Work<C> {
+    path: PathBuf,
+    connection: Option<Connection>,
+    doubts: u32,
+    commit: C,
+    changes: watch::Sender<u64>,
+    dirty: SyncSender<()>,
+}
+
+impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
+    fn serve(&mut self, waiting: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = waiting.recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && let Ok(next) = waiting.try_recv()
+            {
+                batch.push(next);
+            }
+            let fate = self.transact(&mut batch);
+            for job in batch {
+                job.answer(&fate);
+            }
+        }
+    }
+
+    fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Fate {
+        if self.doubts >= DOUBTS {
+            return Fate::Lost("commits failed in a row and what is on disk is not known: restart the process".to_owned());
+        }
+        let connection = match self.connection.take().map_or_else(|| connection::writer(&self.path), Ok) {
+            Ok(connection) => connection,
+            Err(error) => return Fate::Lost(format!("cannot reopen the file: {error}")),
+        };
+        let written = match run_all(&connection, batch) {
+            Ok(written) => written,
+            Err(error) => {
+                // Some errors roll the whole transaction back by themselves; then there is nothing left to roll back.
+                if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
+                    self.connection = Some(connection);
+                }
+                return Fate::Lost(error.to_string());
+            }
+        };
+        match (self.commit)(&connection) {
+            Ok(()) => {
+                self.doubts = 0;
+                self.connection = Some(connection);
+                if written == Wrote::Events {
+                    self.changes.send_modify(|n| *n = n.wrapping_add(1));
+                }
+                if written != Wrote::Nothing {
+                    let _is_due_already = self.dirty.try_send(()).is_err();
+                }
+                Fate::Committed
+            }
+            Err(error) => {
+                if is_known_lost(&error) {
+                    if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
+                        self.connection = Some(connection);
+                    }
+                } else {
+                    // The connection is dropped: a new one reads from the file what took place.
+                    self.doubts += 1;
+                }
+                Fate::Failed(error)
+            }
+        }
+    }
+}
+
+/// Runs each request in its own savepoint. An error means that the whole transaction is gone or must go.
+fn run_all(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<Wrote> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let mut written = Wrote::Nothing;
+    for job in batch {
+        connection.execute_batch("SAVEPOINT step")?;
+        match job.run(connection) {
+            Some(wrote) => written = written.max(wrote),
+            // A full disk, an I/O error or a lack of memory may have rolled back the whole transaction already; then this fails too.
+            None => connection.execute_batch("ROLLBACK TO step")?,
+        }
+        connection.execute_batch("RELEASE step")?;
+    }
+    Ok(written)
+}
+
+/// Copies the log into the file behind the writer's back, so that no transition waits for it.
+fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, stopped: &Receiver<()>) {
+    while dirty.recv().is_ok() {
+        let size = std::fs::metadata(wal).map_or(0, |meta| meta.len());
+        let how = if size > WAL_LIMIT { "TRUNCATE" } else { "PASSIVE" };
+        // A reader or a writer in the way only postpones it to the next time.
+        let done = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()));
+        if let Err(error) = done {
+            tracing::warn!(%error, "the write-ahead log could not be copied into the store's file");
+        }
+        if stopped.recv_timeout(CHECKPOINT_PACE) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
