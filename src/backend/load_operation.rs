@@ -94,7 +94,7 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
             // Which other settings belong here depends on the consequence.
             return None;
         }
-        Some(Consequence::Read) => read(&section, &names).map(Action::Read),
+        Some(Consequence::Read) => read(&section, &names, resource.as_ref()).map(Action::Read),
         Some(kind) => write(&section, shared, &mut names, kind, resource_param.as_deref(), amount.as_ref())
             .map(|write| Action::Write(Box::new(write))),
     };
@@ -112,14 +112,13 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
     }))
 }
 
-fn read(section: &Section<'_>, names: &Names) -> Option<Read> {
-    let name = section.maybe_text("name", "a name").unwrap_or_default().to_owned();
+fn read(section: &Section<'_>, names: &Names, resource: Option<&ResourceType>) -> Option<Read> {
     let path = section.text("path", "a path such as `/v1/charges/{params.charge}`");
     let path = path.and_then(|path| Path::read(path, &section.at("path"), names.with(&[]), section.log()));
     let query = expressions(section.maybe_sub("query"), names.with(&[]));
     let keep = section.sub("answer", "a table of the fields the answer holds").map(Fields::read);
     Some(Read {
-        name,
+        name: resource?.to_string(),
         path: path?,
         query,
         keep: keep?,

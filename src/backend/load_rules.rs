@@ -8,7 +8,7 @@ use super::condition::Condition;
 use super::load_operation::pointer;
 use super::operation::Body;
 use super::reconcile::{NextPage, Proof, Step, StepKind};
-use super::retry::{Advice, Replay, Retry, Window};
+use super::retry::{Replay, Retry, Stop, Window};
 use super::secrets::header_name;
 use super::section::Section;
 use super::template::{Path, Reference, Scope, expressions};
@@ -183,15 +183,13 @@ pub(super) fn retry(section: &Section<'_>, placement: &KeyPlacement, window: &Wi
     let cap = sub.duration("backoff_cap", Duration::from_secs(5));
     let retry_after_cap = sub.duration("retry_after_cap", Duration::from_secs(60));
     let give_up = sub.duration("give_up", Duration::from_secs(600));
-    let advice = sub.maybe_sub("advice").and_then(|advice| {
-        let header = advice.text("header", "a header's name").map(str::to_ascii_lowercase);
-        let again = advice.text("again", "the value that asks for a repetition").map(str::to_owned);
-        let stop = advice.text("stop", "the value that asks for none").map(str::to_owned);
-        advice.close();
-        Some(Advice {
+    let stop = sub.maybe_sub("stop").and_then(|stop| {
+        let header = stop.text("header", "a header's name").map(str::to_ascii_lowercase);
+        let equals = stop.text("equals", "the value that says no").map(str::to_owned);
+        stop.close();
+        Some(Stop {
             header: header?,
-            again: again?,
-            stop: stop?,
+            equals: equals?,
         })
     });
     sub.close();
@@ -201,7 +199,7 @@ pub(super) fn retry(section: &Section<'_>, placement: &KeyPlacement, window: &Wi
     }
     Some(Retry {
         on,
-        advice,
+        stop,
         attempts: attempts?,
         base: base?,
         cap: cap?,

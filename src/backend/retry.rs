@@ -39,19 +39,18 @@ impl Window {
     }
 }
 
-/// A header by which the backend says whether to try again.
+/// A header and the value of it by which the backend says that trying again is no use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Advice {
+pub(super) struct Stop {
     pub(super) header: String,
-    pub(super) again: String,
-    pub(super) stop: String,
+    pub(super) equals: String,
 }
 
 /// How a request is tried again, always with the same bytes and the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub(super) on: Vec<Outcome>,
-    pub(super) advice: Option<Advice>,
+    pub(super) stop: Option<Stop>,
     pub(super) attempts: u32,
     pub(super) base: Duration,
     pub(super) cap: Duration,
@@ -81,18 +80,18 @@ impl Retry {
         self.give_up
     }
 
-    /// Whether an answer of this outcome is followed by the same request or by a look-up. The backend's own advice goes first, but never makes an outcome repeatable that the file does not list.
+    /// Whether an answer of this outcome is followed by the same request or by a look-up. The backend can say no to an outcome that the file lists, and
+    /// never yes to one that it does not.
     #[must_use]
     pub fn after(&self, outcome: Outcome, answer: &Answer) -> Next {
-        if !self.on.contains(&outcome) {
-            return Next::LookUp;
-        }
-        match &self.advice {
-            Some(advice) => match answer.headers.get(&advice.header) {
-                Some(text) if *text == advice.stop && text != &advice.again => Next::LookUp,
-                _ => Next::Again,
-            },
-            None => Next::Again,
+        let stopped = self
+            .stop
+            .as_ref()
+            .is_some_and(|stop| answer.headers.get(&stop.header) == Some(&stop.equals));
+        if self.on.contains(&outcome) && !stopped {
+            Next::Again
+        } else {
+            Next::LookUp
         }
     }
 

@@ -2,4 +2,7 @@
 
 mod support;
 
+mod answers;
+mod lookups;
+mod params;
 mod shipped;
