@@ -6,3 +6,4 @@ mod answers;
 mod lookups;
 mod params;
 mod shipped;
+mod wire;
