@@ -145,7 +145,7 @@ fn write(
         section.wrong("credential_lifetime", "is out of range: a credential lives from `5s` to `120s`");
     }
     let fields = section.texts("fields").into_iter().map(str::to_owned).collect();
-    let reads: Vec<Read> = section.subs("facts").into_iter().filter_map(|sub| fact_read(sub, names)).collect();
+    let reads: Vec<Sketch> = section.subs("facts").into_iter().filter_map(|sub| fact_read(sub, names)).collect();
     for read in &reads {
         names.facts.extend(read.keep.names().map(|name| format!("{}.{name}", read.name)));
     }
@@ -205,7 +205,7 @@ fn write(
         fields,
         version,
         subject,
-        reads,
+        reads: reads.into_iter().filter_map(Sketch::finish).collect(),
         expect,
         precondition,
         request,
@@ -231,16 +231,35 @@ fn assumed() -> (KeyPlacement, Window) {
     )
 }
 
-fn fact_read(sub: Section<'_>, names: &Names) -> Option<Read> {
+/// A read whose path may have been refused; its facts count as kept all the same, so that one mistake is reported once.
+struct Sketch {
+    name: String,
+    path: Option<Path>,
+    query: Vec<(String, Expression)>,
+    keep: Fields,
+}
+
+impl Sketch {
+    fn finish(self) -> Option<Read> {
+        Some(Read {
+            name: self.name,
+            path: self.path?,
+            query: self.query,
+            keep: self.keep,
+        })
+    }
+}
+
+fn fact_read(sub: Section<'_>, names: &Names) -> Option<Sketch> {
     let name = sub.text("name", "a name such as `charge`");
     let path = sub.text("path", "a path such as `/v1/charges/{params.charge}`");
     let path = path.and_then(|path| Path::read(path, &sub.at("path"), names.with(&[]), sub.log()));
     let query = expressions(sub.maybe_sub("query"), names.with(&[]));
     let keep = sub.sub("keep", "a table of the fields that are kept").map(Fields::read);
     sub.close();
-    Some(Read {
+    Some(Sketch {
         name: name?.to_owned(),
-        path: path?,
+        path,
         query,
         keep: keep?,
     })
@@ -259,7 +278,7 @@ fn fact(section: &Section<'_>, key: &str, names: &Names) -> Option<(String, Stri
     }
 }
 
-fn precondition(sub: Section<'_>, reads: &[Read]) -> Option<Precondition> {
+fn precondition(sub: Section<'_>, reads: &[Sketch]) -> Option<Precondition> {
     let name = sub.text("read", "the name of a read under `facts`");
     let unchanged = sub.texts("unchanged");
     let read = name.and_then(|name| reads.iter().find(|read| read.name == name));

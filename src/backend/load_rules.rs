@@ -72,16 +72,15 @@ pub(super) fn rules(
             }
         }
         sub.close();
-        if let (Some(name), Some(statuses), Some(outcome)) = (name, statuses, outcome) {
-            out.push(Rule {
-                name: name.to_owned(),
-                statuses,
-                when,
-                require,
-                outcome,
-                reference,
-            });
-        }
+        // What could not be read was noted, so nothing is loaded; it stands for anything here, so that no other check stumbles over it.
+        out.push(Rule {
+            name: name.unwrap_or_default().to_owned(),
+            statuses: statuses.unwrap_or(Statuses(vec![(100, 599)])),
+            when,
+            require,
+            outcome: outcome.unwrap_or(Outcome::Applied),
+            reference,
+        });
     }
     out
 }
@@ -135,8 +134,8 @@ pub(super) fn idempotency(section: &Section<'_>) -> Option<(KeyPlacement, Window
     let window = if unknown {
         Some(UNKNOWN_WINDOW)
     } else {
-        sub.value("window", "how long the backend remembers a key, such as `24h`, or `unknown`")?;
-        sub.duration("window", Duration::ZERO)
+        let told = sub.value("window", "how long the backend remembers a key, such as `24h`, or `unknown`");
+        told.and_then(|_| sub.duration("window", Duration::ZERO))
     };
     let safety = sub.duration("safety", if unknown { Duration::ZERO } else { Duration::from_secs(3600) });
     if let (Some(window), Some(safety)) = (window, safety)
@@ -194,7 +193,8 @@ pub(super) fn retry(section: &Section<'_>, placement: &KeyPlacement, window: &Wi
     });
     sub.close();
     let give_up = give_up?;
-    if window.replay != Replay::Never && give_up.saturating_add(total_timeout) >= window.window.saturating_sub(window.safety) {
+    let left = window.window.saturating_sub(window.safety);
+    if window.replay != Replay::Never && !left.is_zero() && give_up.saturating_add(total_timeout) >= left {
         section.wrong("retry.give_up", "the key could be sent after the backend forgot it: `give_up` plus `total_timeout` must be shorter than `window` minus `safety`");
     }
     Some(Retry {

@@ -3,7 +3,9 @@
 mod support;
 
 mod answers;
+mod loader;
 mod lookups;
 mod params;
+mod peers;
 mod shipped;
 mod wire;

@@ -1,0 +1,479 @@
+//! What a backend file may not say, and what the operator is told.
+
+use std::path::Path;
+
+use writ::backend::{Backends, SHIPPED, relocated};
+
+fn text(name: &str) -> &'static str {
+    SHIPPED.iter().find(|(file, _)| *file == name).unwrap().1
+}
+
+fn load(name: &str, text: &str) -> Vec<String> {
+    match Backends::from_texts([(name, text)], Path::new(".")) {
+        Ok(_) => Vec::new(),
+        Err(mistakes) => mistakes.0.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// The mistakes of the Stripe file with one change made to its first such place.
+fn changed(from: &str, to: &str) -> Vec<String> {
+    let stripe = text("stripe.toml");
+    assert!(stripe.contains(from), "the file does not hold {from:?}");
+    load("stripe.toml", &stripe.replacen(from, to, 1))
+}
+
+/// The change makes exactly this mistake.
+#[track_caller]
+fn refused(from: &str, to: &str, mistake: &str) {
+    assert_eq!(changed(from, to), [format!("stripe.toml: {mistake}")]);
+}
+
+/// As [`refused`], in the refund operation (the first place after its name).
+#[track_caller]
+fn refund_refused(from: &str, to: &str, mistake: &str) {
+    let stripe = text("stripe.toml");
+    let (head, tail) = stripe.split_once("name                = \"refund.create\"").unwrap();
+    assert!(tail.contains(from), "the operation does not hold {from:?}");
+    let text = format!("{head}name                = \"refund.create\"{}", tail.replacen(from, to, 1));
+    assert_eq!(
+        load("stripe.toml", &text),
+        [format!("stripe.toml: operation[refund.create]{mistake}")]
+    );
+}
+
+#[test]
+fn the_shipped_files_load() {
+    for (name, text) in SHIPPED {
+        assert_eq!(load(name, text), Vec::<String>::new());
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/backends");
+    let names: Vec<String> = Backends::load(&dir).unwrap().operations().map(|o| o.name().to_string()).collect();
+    assert_eq!(
+        names,
+        [
+            "charge.read",
+            "customer.read",
+            "email.update",
+            "order.read",
+            "refund.create",
+            "shipping_address.update"
+        ]
+    );
+}
+
+#[test]
+fn all_mistakes_of_all_files_are_reported_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let stripe = text("stripe.toml")
+        .replace("kind  = \"bearer\"", "kind  = \"bear\"")
+        .replace("window  = \"24h\"", "windw  = \"24h\"")
+        .replace("status    = \"200\"", "status    = \"ok\"");
+    let shop = text("shop.toml")
+        .replace("https://shop.example.com", "http://shop.example.com")
+        .replace("\"15s\"", "15");
+    std::fs::write(dir.path().join("stripe.toml"), stripe).unwrap();
+    std::fs::write(dir.path().join("shop.toml"), shop).unwrap();
+    std::fs::write(dir.path().join("odd.toml"), "name = [").unwrap();
+    std::fs::write(dir.path().join("notes.txt"), "not a backend").unwrap();
+    let said = Backends::load(dir.path()).unwrap_err().to_string();
+    for line in [
+        "odd.toml: line 1: is not TOML",
+        "shop.toml: base_url: `http://shop.example.com` would send secrets unencrypted",
+        "shop.toml: total_timeout: is a whole number: expected a duration such as",
+        "stripe.toml: auth.kind: `bear` is not known: expected `bearer`, `basic`, `header` or `none`",
+        "stripe.toml: operation[refund.create].idempotency.window: is missing",
+        "stripe.toml: operation[refund.create].idempotency.windw: is not a setting here",
+        "stripe.toml: operation[refund.create].classify[refund succeeded].status: `ok` is not a set of statuses",
+    ] {
+        assert!(said.contains(line), "{line}\nis not in\n{said}");
+    }
+}
+
+#[test]
+fn a_directory_without_backend_files_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(
+        Backends::load(dir.path())
+            .unwrap_err()
+            .to_string()
+            .contains("holds no backend file")
+    );
+    assert!(
+        Backends::load(&dir.path().join("none"))
+            .unwrap_err()
+            .to_string()
+            .contains("cannot be read")
+    );
+}
+
+#[test]
+fn an_unknown_key_is_refused_at_every_level() {
+    for (from, to, place) in [
+        ("max_response    =", "max_respons    =", "max_respons"),
+        ("kind  = \"bearer\"", "kind  = \"bearer\"\nscope = \"x\"", "auth.scope"),
+        ("[headers]", "[header]", "header"),
+        (
+            "optional = true }",
+            "optional = true, hidden = true }",
+            "operation[charge.read].answer.customer.hidden",
+        ),
+        (
+            "max = 99999999 }",
+            "max = 99999999, step = 1 }",
+            "operation[refund.create].params.amount.step",
+        ),
+        (
+            "unchanged =",
+            "cached = true\nunchanged =",
+            "operation[refund.create].precondition.cached",
+        ),
+        (
+            "encoding = \"form\"",
+            "encoding = \"form\"\nquery = {}",
+            "operation[refund.create].request.query",
+        ),
+        (
+            "attempts        = 4",
+            "attempts = 4\nforever = true",
+            "operation[refund.create].retry.forever",
+        ),
+        (
+            "kind = \"replay\"",
+            "kind = \"replay\"\npath = \"/v1/refunds\"",
+            "operation[refund.create].reconcile[send the same request under the same key].path",
+        ),
+        (
+            "outcome   = \"applied\"",
+            "outcome = \"applied\"\nlog = true",
+            "operation[refund.create].classify[refund succeeded].log",
+        ),
+    ] {
+        let found = changed(from, to);
+        let line = format!("stripe.toml: {place}: is not a setting here");
+        assert!(found.iter().any(|mistake| mistake.starts_with(&line)), "{line}: {found:?}");
+    }
+}
+
+#[test]
+fn a_secret_in_the_file_is_refused_and_not_repeated() {
+    refused(
+        "{ env = \"WRIT_STRIPE_WRITE_KEY\" }",
+        "\"sk_live_abc\"",
+        "auth.write: holds the secret itself: take it out of the file, replace it at the backend, and write `{ env = \"NAME\" }` or `{ file = \"path\" }`",
+    );
+    refused(
+        "{ env = \"WRIT_STRIPE_READ_KEY\" }",
+        "{ env = \"A\", file = \"b\" }",
+        "auth.read: expected `{ env = \"NAME\" }` or `{ file = \"path\" }`",
+    );
+}
+
+#[test]
+fn a_broker_that_would_hold_the_write_secret_is_refused() {
+    refused(
+        "WRIT_STRIPE_FACTS_KEY",
+        "WRIT_STRIPE_WRITE_KEY",
+        "auth.facts: is the same secret as `write`, so the broker would hold what can execute: give it one that can only read",
+    );
+}
+
+#[test]
+fn an_address_that_is_not_safe_is_refused() {
+    for (url, why) in [
+        ("http://api.stripe.com", "would send secrets unencrypted"),
+        ("ftp://127.0.0.1", "would send secrets unencrypted"),
+        ("http://10.0.0.1", "would send secrets unencrypted"),
+        ("https://10.0.0.1", "is a private or loopback address"),
+        ("http://127.0.0.1:1", "is a private or loopback address"),
+        ("http://[::1]:1", "is a private or loopback address"),
+        ("https://0x7f.1", "is a private or loopback address"),
+        (
+            "https://169.254.169.254",
+            "is a link-local, metadata, multicast or reserved address, which is never called",
+        ),
+        ("https://[::ffff:169.254.169.254]", "never called"),
+        ("https://user:pw@api.stripe.com", "must not hold a user"),
+        ("https://api.stripe.com/?x=1", "must not hold a user, a query"),
+        ("api.stripe.com", "is not an address"),
+    ] {
+        let found = changed("https://api.stripe.com", url);
+        assert!(
+            found.len() == 1 && found[0].starts_with("stripe.toml: base_url: ") && found[0].contains(why),
+            "{url}: {found:?}"
+        );
+    }
+    let metadata = relocated("stripe.toml", text("stripe.toml"), "https://169.254.169.254").unwrap();
+    assert!(
+        load("stripe.toml", &metadata)[0].contains("never called"),
+        "not even with allow_private"
+    );
+}
+
+#[test]
+fn a_template_that_names_nothing_declared_is_refused() {
+    refund_refused(
+        "amount                 = \"{params.amount}\"",
+        "amount = \"{params.amnt}\"",
+        ".request.body.amount: `{params.amnt}` names no declared parameter: declare it under `params`, or use `amount`, `charge`, `currency` or `reason`",
+    );
+    refund_refused(
+        "\"{draft.id}\"\n",
+        "\"{draft.hash}\"\n",
+        ".request.body.metadata[writ_draft]: `{draft.hash}` is not known at this place: expected `params.…`, `facts.….…`, `draft.id` or `idem.key`",
+    );
+    refund_refused(
+        "{ charge = \"{params.charge}\", limit = \"100\" }",
+        "{ charge = \"{params.charge\" }",
+        ".reconcile[list the charge's refunds].query.charge: `{params.charge` opens `{` without `}`: close it, or write `{ literal = \"…\" }`",
+    );
+    refund_refused(
+        "/v1/charges/{params.charge}",
+        "/v1/charges/{idem.key}",
+        ".facts[charge].path: `{idem.key}` is not known at this place: expected `params.…` or `facts.….…`",
+    );
+}
+
+#[test]
+fn a_path_that_is_not_one_is_refused() {
+    for path in [
+        "v1/refunds",
+        "/v1/refunds?x=1",
+        "/v1//refunds",
+        "/v1/../refunds",
+        "/v1/%2e",
+        "/a b",
+        "/a#b",
+        "/a\\\\b",
+    ] {
+        let found = changed("path     = \"/v1/refunds\"", &format!("path = \"{path}\""));
+        assert!(found.len() == 1 && found[0].contains("is not a path"), "{path}: {found:?}");
+    }
+}
+
+#[test]
+fn a_caller_s_value_in_a_header_is_refused() {
+    for header in ["x-note = \"{params.reason}\"", "x-note = { from = \"params.reason\" }"] {
+        let found = changed("encoding = \"form\"", &format!("encoding = \"form\"\nheaders = {{ {header} }}"));
+        assert_eq!(
+            found,
+            [
+                "stripe.toml: operation[refund.create].request.headers.x-note: a header must not hold what a caller supplies: use a kept fact or `{resource.version}`"
+            ]
+        );
+    }
+    for name in ["authorization", "host", "content-type", "transfer-encoding", "cookie"] {
+        let found = changed("[headers]", &format!("[headers]\n{name} = \"x\""));
+        assert_eq!(
+            found,
+            [format!(
+                "stripe.toml: headers.{name}: `{name}` must not be set by a backend file: remove it"
+            )]
+        );
+    }
+}
+
+#[test]
+fn a_key_that_does_not_fit_the_backend_is_refused() {
+    refund_refused(
+        "max_len = 255",
+        "max_len = 35",
+        ".idempotency.max_len: a key has 36 characters, and 1 to 35 does not fit it: this backend's keys cannot be used, write `place = \"none\"`",
+    );
+}
+
+#[test]
+fn a_backend_without_keys_is_sent_to_once() {
+    let stripe = text("stripe.toml");
+    let start = stripe.find("[operation.idempotency]").unwrap();
+    let end = start + stripe[start..].find("[[operation.classify]]").unwrap();
+    let keyless = format!(
+        "{}[operation.idempotency]\nplace = \"none\"\n\n{}",
+        &stripe[..start],
+        &stripe[end..]
+    );
+    assert_eq!(
+        load("stripe.toml", &keyless),
+        [
+            "stripe.toml: operation[refund.create].reconcile[send the same request under the same key].kind: a replay without an idempotency key is a second request: remove the step",
+            "stripe.toml: operation[refund.create].retry.on: without an idempotency key only `not_executed` may be repeated: anything else could act twice",
+        ]
+    );
+}
+
+#[test]
+fn a_repetition_that_could_outlive_the_key_is_refused() {
+    let mistake = ".retry.give_up: the key could be sent after the backend forgot it: `give_up` plus `total_timeout` must be shorter than `window` minus `safety`";
+    refund_refused("give_up         = \"10m\"", "give_up = \"23h\"", mistake);
+    refund_refused(
+        "window  = \"24h\"\nsafety  = \"1h\"",
+        "window = \"unknown\"\nsafety = \"55m\"",
+        mistake,
+    );
+    refund_refused(
+        "safety  = \"1h\"",
+        "safety = \"24h\"",
+        ".idempotency.safety: leaves nothing of the window: expected less than `window`",
+    );
+}
+
+#[test]
+fn an_operation_that_cannot_be_looked_up_is_refused() {
+    let stripe = text("stripe.toml");
+    let (kept, _) = stripe.split_once("# Look first").unwrap();
+    assert_eq!(
+        load("stripe.toml", kept),
+        ["stripe.toml: operation[refund.create].reconcile: is missing: say how a lost result is looked up, with at least one step"]
+    );
+    refund_refused(
+        "{ pointer = \"/metadata/writ_key\", equals = \"{idem.key}\" }",
+        "{ pointer = \"/amount\", equals = \"{params.amount}\" }",
+        ".reconcile[list the charge's refunds].match: does not compare with `{draft.id}` or `{idem.key}`: another draft's result could be taken for this one's",
+    );
+    refund_refused(
+        "\"metadata[writ_key]\"   = \"{idem.key}\"\n",
+        "",
+        ".reconcile[list the charge's refunds].match: compares with a mark that `request.body` does not send: put `{draft.id}` or `{idem.key}` there",
+    );
+    refund_refused(
+        "absent = \"inconclusive\"",
+        "absent = \"proof\"",
+        ".reconcile[list the charge's refunds].absent: a proof needs `settle` above zero and `repeats` of at least 2: lists lag behind",
+    );
+}
+
+#[test]
+fn a_success_that_is_not_compared_with_the_draft_is_refused() {
+    for (line, param) in [
+        ("{ pointer = \"/charge\", equals = \"{params.charge}\" },", "charge"),
+        ("{ pointer = \"/amount\", equals = \"{params.amount}\" },", "amount"),
+        (
+            "{ pointer = \"/currency\", equals = \"{params.currency}\", fold = \"lower\" },",
+            "currency",
+        ),
+    ] {
+        refund_refused(
+            line,
+            "",
+            &format!(
+                ".classify[refund succeeded].require: does not compare anything with `{{params.{param}}}`: an answer is `applied` only if it is about this draft"
+            ),
+        );
+    }
+    refund_refused(
+        "reference = \"/id\"",
+        "",
+        ".classify[refund succeeded].reference: is missing: name the pointer to the id of what was made",
+    );
+}
+
+#[test]
+fn a_credential_that_lives_too_long_is_refused() {
+    for lifetime in ["121s", "1h", "0s"] {
+        refund_refused(
+            "credential_lifetime = \"60s\"",
+            &format!("credential_lifetime = \"{lifetime}\""),
+            ".credential_lifetime: is out of range: a credential lives from `5s` to `120s`",
+        );
+    }
+    let stripe = text("stripe.toml").replace("credential_lifetime = \"60s\"\n", "");
+    let backends = Backends::from_texts([("stripe.toml", stripe.as_str())], Path::new(".")).unwrap();
+    let refund = backends.operation(&"refund.create".parse().unwrap()).unwrap();
+    assert_eq!(refund.credential_lifetime(), std::time::Duration::from_secs(60));
+}
+
+#[test]
+fn money_without_an_amount_or_with_an_optional_one_is_refused() {
+    let found = changed("min = 1, max = 99999999 }", "min = 1, max = 99999999, optional = true }");
+    assert!(found.iter().any(|m| m.contains("the amount must not be optional")), "{found:?}");
+    let found = changed("min = 1, max = 99999999 }", "min = 0, max = 99999999 }");
+    assert!(found.iter().any(|m| m.contains("is not a range of amounts")), "{found:?}");
+    let found = changed(
+        "type = \"minor\", currency = \"currency\"",
+        "type = \"minor\", currency = \"charge\"",
+    );
+    assert!(
+        found.iter().any(|m| m.contains("is not a required parameter of type `currency`")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_pattern_that_does_not_cover_the_whole_text_is_refused() {
+    for (pattern, why) in [("(ch|py)_[a-z]+", "does not cover the whole text"), ("^ch_($", "is not a pattern")] {
+        let found = changed("^(ch|py)_[A-Za-z0-9_]{1,64}$", pattern);
+        assert!(found.len() == 1 && found[0].contains(why), "{found:?}");
+    }
+    // Alternatives must not escape the anchors.
+    let stripe = text("stripe.toml").replace("^(ch|py)_[A-Za-z0-9_]{1,64}$", "^ch_[a-z]+|py_[a-z]+$");
+    let backends = Backends::from_texts([("stripe.toml", stripe.as_str())], Path::new(".")).unwrap();
+    let read = backends.operation(&"charge.read".parse().unwrap()).unwrap();
+    let try_id = |id: &str| read.check(&super::support::json(serde_json::json!({ "charge": id }))).is_ok();
+    assert!(try_id("ch_a") && try_id("py_a") && !try_id("ch_a/x") && !try_id("x/py_a"));
+}
+
+#[test]
+fn a_fact_that_is_not_kept_is_refused() {
+    refund_refused(
+        "\"charge.customer\"",
+        "\"charge.buyer\"",
+        ".subject: `charge.buyer` is not a kept fact: expected `charge.amount`, `charge.amount_refunded`, `charge.card_last4`, `charge.currency`, `charge.customer`, `charge.description`, `charge.disputed`, `charge.id` or `charge.status`",
+    );
+    let found = changed("unchanged = [\"id\",", "unchanged = [\"version\",");
+    assert!(
+        found.len() == 1 && found[0].contains("`version` is not kept by that read"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_currency_table_that_contradicts_itself_is_refused() {
+    let found = changed("3 = [\"bhd\"", "3 = [\"usd\", \"bhd\"");
+    assert_eq!(
+        found,
+        ["stripe.toml: currency.exponents.3: `usd` stands here twice or under two numbers of decimals"]
+    );
+    let found = changed("isk = 100", "xyz = 100");
+    assert_eq!(
+        found,
+        ["stripe.toml: currency.multiple_of.xyz: expected a currency listed under `exponents` and a whole number above 1"]
+    );
+}
+
+#[test]
+fn two_files_with_one_operation_or_a_file_under_another_name_are_refused() {
+    let other = text("stripe.toml").replacen("name            = \"stripe\"", "name            = \"second\"", 1);
+    let found = Backends::from_texts([("stripe.toml", text("stripe.toml")), ("second.toml", &other)], Path::new(".")).unwrap_err();
+    assert_eq!(
+        found.to_string().lines().next(),
+        Some("second.toml: operation[charge.read]: is already declared in stripe.toml: give one of them another name")
+    );
+    assert_eq!(
+        load("x.toml", text("stripe.toml")),
+        ["x.toml: name: `stripe` is not the file's name: call the file `stripe.toml`"]
+    );
+}
+
+#[test]
+fn decimals_are_the_backend_s_own() {
+    let backends = Backends::from_texts(SHIPPED, Path::new(".")).unwrap();
+    let refund = backends.operation(&"refund.create".parse().unwrap()).unwrap();
+    for (code, exponent) in [
+        ("usd", Some(2)),
+        ("jpy", Some(0)),
+        ("isk", Some(2)),
+        ("ugx", Some(2)),
+        ("bhd", Some(3)),
+        ("xxx", None),
+    ] {
+        assert_eq!(refund.exponent(code.parse().unwrap()), exponent, "{code}");
+    }
+}
+
+#[test]
+fn another_address_changes_the_file_s_hash_and_nothing_else() {
+    let moved = relocated("stripe.toml", text("stripe.toml"), "http://127.0.0.1:8420").unwrap();
+    assert_eq!(load("stripe.toml", &moved), Vec::<String>::new());
+    let differing: Vec<(&str, &str)> = text("stripe.toml").lines().zip(moved.lines()).filter(|(a, b)| a != b).collect();
+    assert_eq!(differing.len(), 2, "{differing:?}");
+    assert!(relocated("x.toml", "name = \"x\"", "https://x.example").is_err());
+}
