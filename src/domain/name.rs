@@ -69,6 +69,14 @@ macro_rules! names {
     )*};
 }
 
+impl PrincipalId {
+    /// Whether this is a rule of the policy, which signs for itself and is nobody's signature.
+    #[must_use]
+    pub fn is_rule(&self) -> bool {
+        self.0.starts_with("rule_")
+    }
+}
+
 /// Lower-case words of letters, digits and `_` that start with a letter, joined by `separator`.
 fn words(text: &str, separator: char, least: usize, longest: usize) -> bool {
     let word =

@@ -1,1 +1,149 @@
-//! Do it, at most once: redeem, dispatch, settle, reconcile, sweep.
+//! Do it, at most once: redeem, dispatch, settle, reconcile, sweep. The proxy holds the secrets that can execute and public keys only.
+
+mod dispatch;
+mod read;
+mod reconcile;
+mod redeem;
+mod settle;
+mod sweep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+pub use read::{ReadDenied, ReadRequest, ReadResult};
+pub use redeem::{ExecuteError, ExecuteRequest, Subject};
+
+use crate::audit::{Actor, EventBody};
+use crate::backend::{Backends, Clients, Operation};
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::draft::DraftDocument;
+use crate::domain::id::{DraftId, OperationId, RequestId};
+use crate::domain::name::Audience;
+use crate::store::record::ExecutionRecord;
+use crate::store::{Applied, Op, Store, StoreError};
+use crate::token::Verifier;
+
+/// What the proxy is called, and how long it may hold what it took.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The audience of the credentials it takes.
+    pub audience: Audience,
+    /// Its own name, written beside each lease.
+    pub holder: String,
+    /// How long nobody else takes over an execution after its last sign of life; longer than the longest backend time-out.
+    pub lease: Duration,
+}
+
+/// Everything the proxy works with. Cheap to clone; the clones share.
+#[derive(Clone)]
+pub struct Proxy(Arc<Parts>);
+
+/// The parts of a proxy.
+pub struct Parts {
+    /// Where state is kept.
+    pub store: Arc<dyn Store>,
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// The declared operations.
+    pub backends: Arc<Backends>,
+    /// Sends and reads, with the proxy's secrets.
+    pub clients: Arc<Clients>,
+    /// Verifies credentials, offline.
+    pub verifier: Arc<Verifier>,
+    /// Names and times.
+    pub settings: Settings,
+    /// Work past the redeem; shutdown waits for it.
+    pub tasks: TaskTracker,
+}
+
+impl std::ops::Deref for Proxy {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Proxy {
+    /// A proxy of these parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Parts {
+    fn actor(&self) -> Actor {
+        Actor::system(&format!("proxy:{}", self.settings.holder))
+    }
+
+    fn op(&self, request: Option<RequestId>) -> Op {
+        Op { id: OperationId::generate(&*self.clock, &*self.entropy), actor: self.actor(), request }
+    }
+
+    /// Writes a denial or a read down. That it could not be written is logged: the denial stands all the same.
+    async fn note(&self, request: Option<RequestId>, event: EventBody) {
+        let op = Op { actor: event.actor.clone(), ..self.op(request) };
+        if let Err(error) = self.store.note(op, EventBody { request_id: request, ..event }).await {
+            tracing::error!(%error, "an event could not be written to the audit log");
+        }
+    }
+
+    /// The stored document and its operation, if the bytes still hash to the execution's hash and the adapter is the one that compiled them.
+    async fn plan(&self, execution: &ExecutionRecord) -> Result<Plan<'_>, PlanError> {
+        let document = self.document(execution.draft, execution).await?;
+        let operation = self.backends.operation(&execution.operation).ok_or(PlanError::AdapterChanged)?;
+        if document.adapter != *operation.adapter() {
+            return Err(PlanError::AdapterChanged);
+        }
+        Ok(Plan { document, operation })
+    }
+
+    async fn document(&self, draft: DraftId, execution: &ExecutionRecord) -> Result<DraftDocument, PlanError> {
+        let corrupt = |why: String| PlanError::Store(StoreError::Corrupt(why));
+        let bytes = self.store.draft_bytes(draft).await?.ok_or_else(|| corrupt(format!("draft {draft} has no bytes")))?;
+        if crate::domain::digest::DraftHash::of_canonical(&bytes) != execution.hash {
+            return Err(corrupt(format!("the bytes of draft {draft} do not hash to its hash")));
+        }
+        DraftDocument::parse(&bytes).map_err(|error| corrupt(format!("draft {draft}: {error}")))
+    }
+
+    /// Repeats a transition whose answer was lost, with the same operation id, until the store says what became of it. The transition is safe
+    /// to repeat; what must not be repeated is the request it tells of.
+    async fn surely<T, F>(&self, run: impl Fn(Op) -> F) -> Result<Applied<T>, StoreError>
+    where
+        F: Future<Output = Result<Applied<T>, StoreError>>,
+    {
+        let op = self.op(None);
+        let mut pause = Duration::from_millis(20);
+        loop {
+            match run(op.clone()).await {
+                Err(StoreError::Ambiguous { .. } | StoreError::Unavailable(_)) if pause < Duration::from_secs(3) => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// A draft's document with the operation that reads its answers.
+struct Plan<'a> {
+    document: DraftDocument,
+    operation: &'a Operation,
+}
+
+/// Why an execution cannot go on here.
+#[derive(Debug, thiserror::Error)]
+enum PlanError {
+    /// The adapter file is not the one that compiled the request: other rules, other address, other credential.
+    #[error("the backend's adapter file has changed since the draft was made")]
+    AdapterChanged,
+    /// The store did not give what is needed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,117 @@
+//! Reconcile: an outcome nobody knows is looked up, in the order the backend's file gives; the same key goes again only where the file says the
+//! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
+
+use super::settle::code;
+use super::{Parts, Plan, PlanError};
+use crate::backend::{Classified, Finding, Outcome, Step};
+use crate::domain::digest::Digest;
+use crate::domain::draft::KeyPlacement;
+use crate::domain::lifecycle::ExecutionState;
+use crate::store::StoreError;
+use crate::store::contract::{HandOff, LookUp, Settled};
+use crate::store::record::{ExecutionRecord, LookUpRecord};
+
+impl Parts {
+    /// One round of finding out. Ends in a known outcome, in a person's hands, or with a time to look again.
+    pub(super) async fn reconcile(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
+        let plan = match self.plan(&execution).await {
+            Ok(plan) => plan,
+            // Other rules than those it was sent under could misread the answer: only a person may judge.
+            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, "adapter_changed").await,
+            Err(PlanError::Store(error)) => return Err(error),
+        };
+        if execution.code.as_deref() == Some(code::KEY_MISMATCH) {
+            return self.hand_off(&execution, code::KEY_MISMATCH).await;
+        }
+        if !execution.is_ambiguous() {
+            // Every attempt certainly had no effect. Sending again is safe while it may be sent; after that it was never done.
+            if self.may_send(&execution, &plan) {
+                return self.send(execution, &plan).await;
+            }
+            return self.found(&execution, &plan, "attempts", Settled::NotApplied { code: "never_executed".to_owned() }, None).await;
+        }
+        let mut current = execution;
+        for step in plan.operation.reconcile() {
+            current = match step {
+                Step::Replay if self.may_send(&current, &plan) => return self.send(current, &plan).await,
+                Step::Replay => continue,
+                look_up => self.look(current, &plan, look_up).await?,
+            };
+            if current.state != ExecutionState::Indeterminate {
+                return Ok(current);
+            }
+        }
+        if self.gave_up(&current, &plan) {
+            return self.hand_off(&current, "unresolved").await;
+        }
+        Ok(current)
+    }
+
+    /// One look-up step.
+    async fn look(&self, execution: ExecutionRecord, plan: &Plan<'_>, step: &Step) -> Result<ExecutionRecord, StoreError> {
+        let name = step.name();
+        let answers = match self.clients.follow(plan.operation, &plan.document, &execution.key, step).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                tracing::warn!(execution.id = %execution.id, %error, "a look-up failed; it is tried again");
+                return self.found(&execution, plan, name, Settled::Indeterminate { code: "look_up_failed".to_owned() }, None).await;
+            }
+        };
+        let settled = match plan.operation.evaluate(&plan.document, &execution.key, step, &answers) {
+            Finding::Found(Classified { outcome: Outcome::Applied, reference, .. }) => Settled::Applied { reference },
+            Finding::Found(Classified { outcome: Outcome::Pending, reference, .. }) => Settled::Pending { reference },
+            // What was made with our key exists and has failed: that is proof, unlike a refusal.
+            Finding::Found(Classified { outcome: Outcome::Failed, rule, .. }) => Settled::NotApplied { code: rule },
+            Finding::Absent { proof } if proof.is_proof() => Settled::NotApplied { code: "absence_proven".to_owned() },
+            _ => Settled::Indeterminate { code: "look_up_inconclusive".to_owned() },
+        };
+        self.found(&execution, plan, name, settled, answers.last()).await
+    }
+
+    async fn found(
+        &self,
+        execution: &ExecutionRecord,
+        plan: &Plan<'_>,
+        step: &str,
+        settled: Settled,
+        answer: Option<&crate::backend::Answer>,
+    ) -> Result<ExecutionRecord, StoreError> {
+        let now = self.clock.now();
+        let finding = match &settled {
+            Settled::Applied { .. } => "applied",
+            Settled::Pending { .. } => "pending",
+            Settled::NotApplied { .. } => "not_applied",
+            Settled::Indeterminate { .. } => "inconclusive",
+        };
+        let tries = execution.attempts.len() + execution.lookups.len();
+        let next_action_at = matches!(settled, Settled::Indeterminate { .. }).then(|| now.plus(self.backoff(plan, tries)));
+        let result = LookUpRecord {
+            at: now,
+            step: step.to_owned(),
+            finding: finding.to_owned(),
+            status: answer.map(|a| a.status),
+            body_sha256: answer.map(|a| Digest::of(&a.body)),
+        };
+        let look_up = LookUp { execution: execution.id, fence: execution.fence, settled, result, next_action_at };
+        Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value)
+    }
+
+    /// Whether another attempt with the same key may be sent. The store asks again about the window in the step that writes it down.
+    fn may_send(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
+        let recognised = plan.document.request.idempotency_key != KeyPlacement::None;
+        let attempts_left = execution.attempts.len() < plan.operation.retry().max_attempts() as usize;
+        let in_window = execution.send_until.is_none_or(|until| self.clock.now() < until);
+        recognised && attempts_left && in_window && !self.gave_up(execution, plan)
+    }
+
+    fn gave_up(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
+        let first = execution.first_sent_at.unwrap_or(execution.claimed_at);
+        self.clock.now() >= first.plus(plan.operation.retry().give_up())
+    }
+
+    async fn hand_off(&self, execution: &ExecutionRecord, why: &str) -> Result<ExecutionRecord, StoreError> {
+        tracing::warn!(execution.id = %execution.id, draft.id = %execution.draft, why, "the outcome cannot be found out; a person must");
+        let hand_off = HandOff { execution: execution.id, fence: execution.fence, code: why.to_owned() };
+        Ok(self.surely(|op| self.store.hand_off(op, hand_off.clone())).await?.value)
+    }
+}

@@ -1,0 +1,172 @@
+//! Redeem: verify the credential offline, then spend it, consume the draft and claim the execution in one step, or do none of the three.
+
+use super::Proxy;
+use crate::audit::{Actor, ActorKind, CredentialPart, DraftPart, EventBody, EventKind, Note};
+use crate::domain::digest::DraftHash;
+use crate::domain::draft::DraftDocument;
+use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
+use crate::domain::json::{Json, JsonError};
+use crate::domain::secret::Secret;
+use crate::store::contract::{Redeem, Redeemed};
+use crate::store::record::{DraftRecord, ExecutionRecord};
+use crate::store::{Rejection, StoreError};
+use crate::token::{RequestFacts, TokenError};
+
+/// What is to be executed.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// The draft with this id.
+    Id(DraftId),
+    /// This document, which must hash to the credential's hash.
+    Document(Json),
+}
+
+/// A call of the execute endpoint.
+#[derive(Debug)]
+pub struct ExecuteRequest {
+    /// The bearer token.
+    pub token: Secret,
+    /// What is to be executed.
+    pub subject: Subject,
+    /// The HTTP request.
+    pub request: RequestId,
+}
+
+/// Why nothing was executed by this call.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// The credential is no good, or not for this.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The document in the body is not a draft.
+    #[error("draft: {0}")]
+    Document(JsonError),
+    /// There is no such draft.
+    #[error("there is no such draft")]
+    NotFound,
+    /// The store refused: spent, revoked, expired, withdrawn.
+    #[error(transparent)]
+    Refused(Rejection),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for ExecuteError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Rejected(rejection) => Self::Refused(rejection),
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl Proxy {
+    /// Spends the credential and starts the execution; or answers with what is known, if the draft was executed before.
+    ///
+    /// # Errors
+    /// [`ExecuteError`]; nothing was sent, and the credential is still good for its own draft if it was before.
+    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
+        let mut seen = Seen::default();
+        let outcome = self.redeem(&request, &mut seen).await;
+        if let Err(error) = &outcome
+            && let Some(code) = error.denial()
+        {
+            self.note(Some(request.request), seen.event().denied(code)).await;
+        }
+        match outcome? {
+            Redeemed::Claimed(execution) => {
+                // From here on the work belongs to the process and not to the connection: a caller who hangs up changes nothing.
+                let proxy = self.clone();
+                let claimed = execution.clone();
+                self.tasks.spawn(async move { proxy.drive(*claimed).await });
+                Ok(*execution)
+            }
+            Redeemed::Already(execution) => Ok(*execution),
+        }
+    }
+
+    async fn redeem(&self, request: &ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
+        let now = self.clock.now();
+        let signed = self.verifier.read(request.token.expose(), now)?;
+        seen.credential = Some(signed.credential());
+        let (id, hash) = match &request.subject {
+            Subject::Id(id) => (*id, None),
+            Subject::Document(json) => {
+                let document: DraftDocument = json.decode().map_err(ExecuteError::Document)?;
+                (document.id, Some(DraftHash::of_canonical(&json.canonical())))
+            }
+        };
+        let draft = self.store.draft(id).await?.ok_or(ExecuteError::NotFound)?;
+        let facts = RequestFacts {
+            operation: draft.operation.clone(),
+            tenant: draft.tenant.clone(),
+            resource_type: draft.resource.kind.clone(),
+            resource_id: draft.resource.id.clone(),
+            // A document that was sent along speaks for itself: if it is not the stored one, its hash is not the signed one.
+            draft_hash: hash.unwrap_or(draft.hash),
+            audience: self.settings.audience.clone(),
+        };
+        seen.draft = Some(draft);
+        let verified = self.verifier.authorize(signed, &facts, now)?;
+        let grant = verified.grant();
+        let redeem = Redeem {
+            credential: grant.credential,
+            approval: grant.approval,
+            draft: id,
+            hash: grant.draft_hash,
+            audience: grant.audience.clone(),
+            execution: ExecutionId::generate(&*self.clock, &*self.entropy),
+            holder: self.settings.holder.clone(),
+            lease: self.settings.lease,
+        };
+        Ok(self.surely(|op| self.store.redeem(op, redeem.clone())).await?.value)
+    }
+}
+
+/// What was learnt about the call before it was refused; the credential only once its signature held.
+#[derive(Default)]
+struct Seen {
+    credential: Option<CredentialId>,
+    draft: Option<DraftRecord>,
+}
+
+impl Seen {
+    fn event(self) -> EventBody {
+        let event = EventBody::new(EventKind::Note(Note::UseDenied), Actor::new(ActorKind::Anonymous, "bearer"));
+        let credential = self.credential.map(|id| CredentialPart { id, root_key_id: None, audience: None, expires_at: None });
+        match self.draft {
+            Some(d) => EventBody {
+                tenant: Some(d.tenant),
+                case_id: d.case_id,
+                operation: Some(d.operation),
+                resource: Some(d.resource),
+                amount: d.amount,
+                draft: Some(DraftPart { id: d.id, hash: d.hash }),
+                credential,
+                ..event
+            },
+            None => EventBody { credential, ..event },
+        }
+    }
+}
+
+impl ExecuteError {
+    /// The event's code, if the call is refused; what is down refuses nothing.
+    fn denial(&self) -> Option<&'static str> {
+        match self {
+            Self::Token(error) if error.is_ours() => None,
+            Self::Token(error) => Some(error.code()),
+            Self::Document(_) => Some("draft_document_invalid"),
+            Self::NotFound => Some("draft_not_found"),
+            Self::Refused(rejection) => Some(match rejection {
+                Rejection::CredentialExpired(_) => "credential_expired",
+                Rejection::CredentialIs(_) => "credential_not_live",
+                Rejection::GrantMismatch | Rejection::HashMismatch => "credential_for_another_draft",
+                Rejection::NotFound => "credential_unknown",
+                _ => "draft_not_executable",
+            }),
+            Self::Store(_) => None,
+        }
+    }
+}

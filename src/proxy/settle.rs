@@ -1,0 +1,104 @@
+//! Settle: what an attempt's answer amounts to, by the backend's own rules and by what earlier attempts left open.
+
+use std::time::Duration;
+
+use super::{Parts, Plan};
+use crate::backend::{Classified, Outcome, Sent};
+use crate::domain::clock::random;
+use crate::domain::digest::Digest;
+use crate::domain::time::Timestamp;
+use crate::store::StoreError;
+use crate::store::contract::{Settle, Settled};
+use crate::store::record::{AttemptResult, ExecutionRecord};
+
+/// The codes an execution carries while its outcome is open.
+pub(super) mod code {
+    /// The connection was never made; nothing left.
+    pub(in crate::proxy) const NOT_SENT: &str = "not_sent";
+    /// The request may have arrived; no whole answer came.
+    pub(in crate::proxy) const ANSWER_LOST: &str = "answer_lost";
+    /// The backend says it has not run it.
+    pub(in crate::proxy) const NOT_EXECUTED: &str = "not_executed";
+    /// The backend says another request with this key is running.
+    pub(in crate::proxy) const IN_FLIGHT: &str = "in_flight";
+    /// The backend knows the key with other content: our own fault, and nothing to repeat.
+    pub(in crate::proxy) const KEY_MISMATCH: &str = "key_mismatch";
+    /// An answer that proves nothing.
+    pub(in crate::proxy) const UNPROVEN: &str = "answer_proves_nothing";
+    /// A refusal, but an earlier attempt may have had its effect: it may be refused because it was done.
+    pub(in crate::proxy) const REFUSED_AFTER_DOUBT: &str = "refused_after_doubt";
+}
+
+impl Parts {
+    /// Records what came of the execution's last attempt.
+    pub(super) async fn settle_attempt(&self, execution: ExecutionRecord, plan: &Plan<'_>, sent: Sent) -> Result<ExecutionRecord, StoreError> {
+        let now = self.clock.now();
+        let Some(attempt) = execution.attempts.last() else {
+            return Err(StoreError::Corrupt(format!("execution {} is dispatched without an attempt", execution.id)));
+        };
+        let earlier_doubt = execution.attempts.iter().filter(|a| a.n != attempt.n).any(|a| a.result.as_ref().is_none_or(|r| !r.conclusive));
+        let (settled, result, wait) = self.judge(plan, sent, earlier_doubt, now);
+        let open = matches!(settled, Settled::Indeterminate { .. });
+        let pause = wait.unwrap_or_else(|| self.backoff(plan, execution.attempts.len()));
+        let settle = Settle {
+            execution: execution.id,
+            fence: execution.fence,
+            attempt: attempt.n,
+            settled,
+            result,
+            next_action_at: open.then(|| now.plus(pause)),
+            lease: None,
+        };
+        Ok(self.surely(|op| self.store.settle(op, settle.clone())).await?.value)
+    }
+
+    fn judge(&self, plan: &Plan<'_>, sent: Sent, earlier_doubt: bool, now: Timestamp) -> (Settled, AttemptResult, Option<Duration>) {
+        let result = |outcome: &str, conclusive: bool| AttemptResult {
+            at: now,
+            outcome: outcome.to_owned(),
+            conclusive,
+            status: None,
+            rule: None,
+            body_sha256: None,
+        };
+        let open = |code: &str| Settled::Indeterminate { code: code.to_owned() };
+        let answer = match sent {
+            Sent::NotSent { why } => {
+                tracing::warn!(%why, "the request was not sent");
+                return (open(code::NOT_SENT), result("not_sent", true), None);
+            }
+            Sent::Lost { why } => {
+                tracing::warn!(%why, "the answer was lost; the outcome will be looked up");
+                return (open(code::ANSWER_LOST), result("lost", false), None);
+            }
+            Sent::Answer(answer) => answer,
+        };
+        let Classified { outcome, reference, rule } = plan.operation.classify(&plan.document, &answer);
+        let with = |conclusive: bool| AttemptResult {
+            status: Some(answer.status),
+            rule: Some(rule.clone()),
+            body_sha256: Some(Digest::of(&answer.body)),
+            ..result(outcome.as_str(), conclusive)
+        };
+        let wait = plan.operation.retry().retry_after(&answer, now);
+        match outcome {
+            Outcome::Applied => (Settled::Applied { reference }, with(true), None),
+            Outcome::Pending => (Settled::Pending { reference }, with(true), None),
+            Outcome::Failed if earlier_doubt => (open(code::REFUSED_AFTER_DOUBT), with(true), None),
+            Outcome::Failed => (Settled::NotApplied { code: rule.clone() }, with(true), None),
+            Outcome::NotExecuted => (open(code::NOT_EXECUTED), with(true), wait),
+            Outcome::InFlight => (open(code::IN_FLIGHT), with(false), wait),
+            Outcome::Mismatch => (open(code::KEY_MISMATCH), with(false), Some(Duration::ZERO)),
+            Outcome::Ambiguous => (open(code::UNPROVEN), with(false), wait),
+        }
+    }
+
+    /// Exponential, capped, with full jitter: clients that failed together do not come back together.
+    pub(super) fn backoff(&self, plan: &Plan<'_>, tries: usize) -> Duration {
+        let retry = plan.operation.retry();
+        let exponent = u32::try_from(tries.saturating_sub(1)).unwrap_or(16).min(16);
+        let ceiling = retry.base().saturating_mul(1 << exponent).min(retry.cap());
+        let share = f64::from(u16::from_le_bytes(random::<2>(&*self.entropy))) / f64::from(u16::MAX);
+        ceiling.mul_f64(share)
+    }
+}

@@ -1,0 +1,61 @@
+//! Sweep: go on with what a dead or slow proxy left, and with what is to be looked at again. A restart is nothing but a sweep.
+
+use super::Proxy;
+use crate::domain::lifecycle::ExecutionState;
+use crate::store::contract::TakeOver;
+use crate::store::record::ExecutionRecord;
+use crate::store::{Rejection, StoreError};
+
+impl Proxy {
+    /// Carries an execution as far as it goes now: to an outcome, to a person, or to the time it is to be looked at next.
+    pub(super) async fn drive(&self, mut execution: ExecutionRecord) {
+        let id = execution.id;
+        loop {
+            let before = execution.state;
+            let step = match before {
+                ExecutionState::Claimed => self.begin(execution).await,
+                ExecutionState::Indeterminate if is_due(&execution, self) => self.reconcile(execution).await,
+                _ => return,
+            };
+            execution = match step {
+                Ok(next) => next,
+                // Somebody took over while this one was slow: theirs is the word now, and this one writes nothing more.
+                Err(StoreError::Rejected(Rejection::Fenced { .. })) => return,
+                Err(error) => {
+                    tracing::error!(execution.id = %id, %error, "an execution stopped on the way; the sweep goes on with it when its lease runs out");
+                    return;
+                }
+            };
+            if execution.state == before {
+                return;
+            }
+        }
+    }
+
+    /// Takes over every execution that is due and carries it on. Gives how many there were.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store could not say what is due.
+    pub async fn sweep(&self) -> Result<usize, StoreError> {
+        let due = self.store.due(32).await?;
+        let mut taken = 0;
+        for execution in due {
+            let take =
+                TakeOver { execution: execution.id, fence: execution.fence, holder: self.settings.holder.clone(), lease: self.settings.lease };
+            match self.store.take_over(self.op(None), take).await {
+                Ok(applied) => {
+                    taken += 1;
+                    self.drive(applied.value).await;
+                }
+                // Another proxy was faster.
+                Err(StoreError::Rejected(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
+    }
+}
+
+fn is_due(execution: &ExecutionRecord, proxy: &Proxy) -> bool {
+    execution.next_action_at.is_none_or(|at| at <= proxy.clock.now())
+}
