@@ -1,1 +1,175 @@
 //! Bytes to types and back; decides nothing.
+
+mod approvals;
+mod auth;
+mod body;
+mod cases;
+mod drafts;
+mod events;
+mod executions;
+mod openapi;
+pub mod problem;
+mod reads;
+mod status;
+mod token;
+mod view;
+mod wait;
+mod well_known;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use openapi::document;
+pub use problem::{Code, Problem};
+
+use crate::broker::Broker;
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::id::RequestId;
+use crate::proxy::Proxy;
+use crate::store::Store;
+
+/// The longest body that is read, in bytes; a draft document with its facts is the longest thing anybody sends.
+pub const MAX_BODY: usize = 64 * 1024;
+
+/// What every handler needs.
+#[derive(Clone)]
+pub struct Common(Arc<CommonParts>);
+
+/// The parts of [`Common`].
+pub struct CommonParts {
+    /// Where state is kept.
+    pub store: Arc<dyn Store>,
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// The URL under which the broker is reached.
+    pub public_url: String,
+}
+
+impl Common {
+    /// Shares these parts between handlers.
+    #[must_use]
+    pub fn new(parts: CommonParts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl std::ops::Deref for Common {
+    type Target = CommonParts;
+    fn deref(&self) -> &CommonParts {
+        &self.0
+    }
+}
+
+/// The state of the broker's routes.
+#[derive(Clone)]
+pub(crate) struct BrokerState {
+    common: Common,
+    broker: Arc<Broker>,
+}
+
+impl FromRef<BrokerState> for Common {
+    fn from_ref(state: &BrokerState) -> Self {
+        state.common.clone()
+    }
+}
+
+/// The state of the proxy's routes.
+#[derive(Clone)]
+pub(crate) struct ProxyState {
+    common: Common,
+    proxy: Proxy,
+}
+
+impl FromRef<ProxyState> for Common {
+    fn from_ref(state: &ProxyState) -> Self {
+        state.common.clone()
+    }
+}
+
+/// The broker's routes and what documents them.
+fn broker_routes() -> OpenApiRouter<BrokerState> {
+    OpenApiRouter::new()
+        .routes(routes!(drafts::propose, drafts::list))
+        .routes(routes!(drafts::show))
+        .routes(routes!(drafts::bytes))
+        .routes(routes!(drafts::withdraw))
+        .routes(routes!(approvals::accept))
+        .routes(routes!(token::exchange))
+        .routes(routes!(cases::show))
+        .routes(routes!(events::list))
+        .routes(routes!(well_known::authorization_server))
+        .routes(routes!(well_known::biscuit_web_keys))
+}
+
+/// The proxy's routes and what documents them.
+fn proxy_routes() -> OpenApiRouter<ProxyState> {
+    OpenApiRouter::new()
+        .routes(routes!(executions::execute))
+        .routes(routes!(executions::show))
+        .routes(routes!(executions::resolve))
+        .routes(routes!(reads::read))
+}
+
+/// The routes that every process has.
+fn common_routes() -> OpenApiRouter<Common> {
+    OpenApiRouter::new()
+        .routes(routes!(status::healthz))
+        .routes(routes!(status::readyz))
+        .routes(routes!(openapi::serve))
+}
+
+/// The routes of a process that is the broker, the proxy, or both.
+#[must_use]
+pub fn router(common: Common, broker: Option<Arc<Broker>>, proxy: Option<Proxy>) -> Router {
+    let ready = status::Checked { common: common.clone(), broker: broker.clone(), proxy: proxy.clone() };
+    let mut router = Router::new();
+    if let Some(broker) = broker {
+        let (routes, _) = broker_routes().split_for_parts();
+        router = router.merge(routes.with_state(BrokerState { common: common.clone(), broker }));
+    }
+    if let Some(proxy) = proxy {
+        let (routes, _) = proxy_routes().split_for_parts();
+        router = router.merge(routes.with_state(ProxyState { common: common.clone(), proxy }));
+    }
+    let (routes, _) = common_routes().split_for_parts();
+    router
+        .merge(routes.with_state(common.clone()))
+        .layer(axum::Extension(ready))
+        .fallback(|| async { Problem::new(Code::NotFound, "there is no such path; see /openapi.json") })
+        .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed, "this path takes another method; see /openapi.json") })
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(common, identify))
+}
+
+/// Gives the request an id, says it back, and writes one line about how it ended. Never a body, a query or a header's value.
+async fn identify(axum::extract::State(common): axum::extract::State<Common>, mut request: Request, next: Next) -> Response {
+    let id = RequestId::generate(&*common.clock, &*common.entropy);
+    request.extensions_mut().insert(id);
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let started = common.clock.now();
+    let span = tracing::info_span!("request", request.id = %id);
+    let mut response = tracing::Instrument::instrument(next.run(request), span).await;
+    let took = common.clock.now().since(started);
+    tracing::info!(request.id = %id, %method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
+    if let Ok(value) = id.to_string().parse() {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    response
+}
+
+fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {
+    let words = cause.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| cause.downcast_ref::<String>().cloned());
+    tracing::error!(cause = words.as_deref().unwrap_or("unknown"), "a handler panicked");
+    Problem::new(Code::Internal, "something went wrong; the request id in the X-Request-Id header finds it in the log").into_response()
+}

@@ -1,0 +1,121 @@
+//! Who calls: a registered client by HTTP Basic (RFC 7617, RFC 6749 section 2.3.1), its role, and nothing a request says of itself.
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Code, Common, Problem};
+use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
+use crate::broker::Caller;
+use crate::domain::digest::Digest;
+use crate::domain::id::{OperationId, RequestId};
+use crate::domain::name::ClientId;
+use crate::domain::principal::{Client, Role};
+use crate::domain::secret::{Secret, constant_time_eq};
+use crate::store::Op;
+
+/// An authenticated client.
+pub(super) struct Authenticated {
+    pub(super) caller: Caller,
+    common: Common,
+}
+
+impl Authenticated {
+    pub(super) fn client(&self) -> &Client {
+        &self.caller.client
+    }
+
+    /// The caller, if it has one of the roles; otherwise a refusal, written down.
+    pub(super) async fn with_role(self, roles: &[Role]) -> Result<Caller, Problem> {
+        if roles.iter().any(|role| self.caller.client.has_role(*role)) {
+            return Ok(self.caller);
+        }
+        let event = EventBody::new(EventKind::Note(Note::AccessDenied), self.caller.actor()).denied(Code::RoleMissing.as_str());
+        let event = EventBody { tenant: Some(self.caller.client.tenant.clone()), request_id: Some(self.caller.request), ..event };
+        note(&self.common, self.caller.request, event).await;
+        let names: Vec<&str> = roles.iter().map(|r| r.as_str()).collect();
+        Err(Problem::new(Code::RoleMissing, format!("this call needs the role {}", names.join(" or "))))
+    }
+}
+
+impl<S> FromRequestParts<S> for Authenticated
+where
+    S: Send + Sync,
+    Common: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let common = Common::from_ref(state);
+        let request = request_id(parts)?;
+        let Some((claimed, secret)) = basic(&parts.headers) else {
+            return Err(Problem::new(Code::Unauthenticated, "send the client's id and secret with HTTP Basic authentication"));
+        };
+        let entry = match claimed.parse::<ClientId>() {
+            Ok(id) => common.store.client(&id).await?,
+            Err(_) => None,
+        };
+        // An unknown client costs the same comparison as a wrong secret, and the answer is the same.
+        let expected = entry.as_ref().map_or_else(|| Digest::of(b"nobody"), |e| e.secret_sha256);
+        let given = Digest::of(secret.expose().as_bytes());
+        let same = constant_time_eq(given.as_bytes(), expected.as_bytes());
+        match entry {
+            Some(entry) if same && entry.client.revoked_at.is_none() => Ok(Self { caller: Caller { client: entry.client, request }, common }),
+            known => {
+                let event = EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
+                // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.
+                let subject = known.map(|e| e.client.id.to_string());
+                note(&common, request, EventBody { subject, request_id: Some(request), ..event }).await;
+                Err(Problem::new(Code::Unauthenticated, "the client id or its secret is wrong, or the client is revoked"))
+            }
+        }
+    }
+}
+
+/// The id the middleware gave this request.
+pub(super) fn request_id(parts: &Parts) -> Result<RequestId, Problem> {
+    parts.extensions.get::<RequestId>().copied().ok_or_else(|| Problem::new(Code::Internal, "the request has no id"))
+}
+
+/// The request's id, for handlers that need no client.
+pub(super) struct Requested(pub(super) RequestId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Requested {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        request_id(parts).map(Self)
+    }
+}
+
+async fn note(common: &Common, request: RequestId, event: EventBody) {
+    let op = Op { id: OperationId::generate(&*common.clock, &*common.entropy), actor: event.actor.clone(), request: Some(request) };
+    if let Err(error) = common.store.note(op, event).await {
+        tracing::error!(%error, "a denial could not be written to the audit log");
+    }
+}
+
+fn basic(headers: &HeaderMap) -> Option<(String, Secret)> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (id, secret) = decoded.split_once(':')?;
+    Some((id.to_owned(), Secret::new(secret.to_owned())))
+}
+
+/// The bearer token of the Authorization header (RFC 6750 section 2.1).
+pub(super) fn bearer(headers: &HeaderMap) -> Result<Secret, Problem> {
+    let missing = || Problem::new(Code::CredentialMissing, "send the credential as `Authorization: Bearer TOKEN`");
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return Err(missing()) };
+    let (scheme, token) = value.to_str().ok().and_then(|v| v.split_once(' ')).ok_or_else(missing)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(missing());
+    }
+    Ok(Secret::new(token.to_owned()))
+}

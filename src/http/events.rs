@@ -1,0 +1,62 @@
+//! The audit log, read by its sequence number.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::auth::Authenticated;
+use super::body::Params;
+use super::problem::ProblemBody;
+use super::{BrokerState, Code, Problem};
+use crate::domain::principal::Role;
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// The first sequence number; 0 if not given.
+    from: Option<u64>,
+    /// At most this many, 1 to 1000; 100 if not given.
+    limit: Option<u32>,
+}
+
+/// A page of events.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventPage {
+    /// Each event's exact bytes, as text.
+    events: Vec<EventLine>,
+    /// Pass as `from` for the next page.
+    next: u64,
+}
+
+/// One event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventLine {
+    /// Its place in the log.
+    seq: u64,
+    /// Its canonical bytes, as text.
+    event: String,
+}
+
+/// Audit events in the order in which they were written.
+#[utoipa::path(
+    get, path = "/v1/audit/events", tag = "audit", security(("client" = [])), params(EventsQuery),
+    responses(
+        (status = 200, description = "a page of events", body = EventPage),
+        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(State(state): State<BrokerState>, auth: Authenticated, Params(query): Params<EventsQuery>) -> Result<Response, Problem> {
+    auth.with_role(&[Role::Auditor]).await?;
+    let limit = match query.limit.unwrap_or(100) {
+        limit @ 1..=1000 => limit,
+        _ => return Err(Problem::new(Code::ParameterInvalid, "limit: expected 1 to 1000")),
+    };
+    let from = query.from.unwrap_or(0);
+    let events = state.common.store.events(from, limit).await?;
+    let next = events.last().map_or(from, |e| e.seq + 1);
+    let events = events.into_iter().map(|e| EventLine { seq: e.seq, event: String::from_utf8_lossy(&e.bytes).into_owned() }).collect();
+    Ok(axum::Json(EventPage { events, next }).into_response())
+}

@@ -1,0 +1,171 @@
+//! Executions: spend a credential, watch what comes of it, and say what was found out.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::auth::{Authenticated, Requested, bearer};
+use super::body::{Params, Segment, Strict};
+use super::problem::ProblemBody;
+use super::view::ExecutionView;
+use super::{Code, Common, Problem, ProxyState, wait};
+use crate::domain::id::{DraftId, ExecutionId, OperationId};
+use crate::domain::json::Json;
+use crate::domain::lifecycle::ExecutionState;
+use crate::domain::principal::{Client, Role};
+use crate::proxy::{ExecuteRequest, Subject};
+use crate::store::Op;
+use crate::store::contract::{Resolution, Resolve};
+use crate::store::record::ExecutionRecord;
+
+/// What to execute: the draft's id, or its whole document.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecuteBody {
+    /// The draft's id.
+    #[schema(value_type = Option<String>)]
+    draft_id: Option<DraftId>,
+    /// The draft's document, which must hash to the credential's hash.
+    #[schema(value_type = Option<Object>)]
+    draft: Option<Json>,
+}
+
+/// Spend the credential and start the execution. A repeated call answers with what is known and never acts again.
+#[utoipa::path(
+    post, path = "/v1/executions", tag = "executions", security(("credential" = [])), params(WaitQuery),
+    request_body = ExecuteBody,
+    responses(
+        (status = 202, description = "the execution has started, or is known already", body = ExecutionView),
+        (status = 200, description = "the execution has an outcome", body = ExecutionView),
+        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn execute(
+    State(state): State<ProxyState>,
+    Requested(request): Requested,
+    headers: HeaderMap,
+    Params(query): Params<WaitQuery>,
+    body: Strict<ExecuteBody>,
+) -> Result<Response, Problem> {
+    let wait = wait::wish(query.wait)?;
+    let token = bearer(&headers)?;
+    let subject = match (body.value.draft_id, body.value.draft) {
+        (Some(id), None) => Subject::Id(id),
+        (None, Some(document)) => Subject::Document(document),
+        _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
+    };
+    let execution = state.proxy.execute(ExecuteRequest { token, subject, request }).await?;
+    let execution = if wait.is_zero() {
+        execution
+    } else {
+        let id = execution.id;
+        let read = || async { state.common.store.execution(id).await?.ok_or_else(not_found) };
+        wait::until(&state.common, wait, read, is_over).await?
+    };
+    let status = if is_over(&execution) { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let location = [(header::LOCATION, format!("/v1/executions/{}", execution.id))];
+    Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
+}
+
+/// How long to wait for an outcome.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WaitQuery {
+    /// Seconds to wait for an outcome; at most 60.
+    wait: Option<u64>,
+}
+
+/// An execution as it stands.
+#[utoipa::path(
+    get, path = "/v1/executions/{id}", tag = "executions", security(("client" = [])),
+    params(("id" = String, Path, description = "the execution's id"), WaitQuery),
+    responses(
+        (status = 200, description = "the execution", body = ExecutionView),
+        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(state): State<ProxyState>,
+    auth: Authenticated,
+    Segment(id): Segment<ExecutionId>,
+    Params(query): Params<WaitQuery>,
+) -> Result<Response, Problem> {
+    let caller = auth.with_role(&[Role::Orchestrator, Role::Auditor, Role::Operator, Role::Proxy]).await?;
+    let wait = wait::wish(query.wait)?;
+    let read = || visible(&state.common, id, &caller.client);
+    let execution = wait::until(&state.common, wait, read, is_over).await?;
+    Ok(axum::Json(ExecutionView::from(&execution)).into_response())
+}
+
+/// What an operator found out.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolveBody {
+    /// `applied` or `not_applied`.
+    outcome: ResolveOutcome,
+    /// How you know; recorded.
+    evidence: String,
+    /// The backend's own id, if you found it.
+    #[serde(default)]
+    reference: Option<String>,
+}
+
+/// What an operator found out.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ResolveOutcome {
+    /// It was done.
+    Applied,
+    /// It was not done.
+    NotApplied,
+}
+
+/// Close an execution whose outcome only a person could find out.
+#[utoipa::path(
+    post, path = "/v1/executions/{id}/resolve", tag = "executions", security(("client" = [])),
+    params(("id" = String, Path, description = "the execution's id")),
+    request_body = ResolveBody,
+    responses(
+        (status = 200, description = "the execution, resolved", body = ExecutionView),
+        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resolve(
+    State(state): State<ProxyState>,
+    auth: Authenticated,
+    Segment(id): Segment<ExecutionId>,
+    body: Strict<ResolveBody>,
+) -> Result<Response, Problem> {
+    let caller = auth.with_role(&[Role::Operator]).await?;
+    visible(&state.common, id, &caller.client).await?;
+    let evidence = body.value.evidence.trim().to_owned();
+    if evidence.is_empty() || evidence.chars().count() > 1000 {
+        return Err(Problem::at(Code::JsonInvalid, "/evidence", "say in 1 to 1,000 characters how you know"));
+    }
+    let resolution = match body.value.outcome {
+        ResolveOutcome::Applied => Resolution::Applied,
+        ResolveOutcome::NotApplied => Resolution::NotApplied,
+    };
+    let op = Op { id: OperationId::generate(&*state.common.clock, &*state.common.entropy), actor: caller.actor(), request: Some(caller.request) };
+    let resolve = Resolve { execution: id, resolution, evidence, reference: body.value.reference };
+    let execution = state.common.store.resolve(op, resolve).await?.value;
+    Ok(axum::Json(ExecutionView::from(&execution)).into_response())
+}
+
+fn not_found() -> Problem {
+    Problem::new(Code::NotFound, "there is no such thing, or it is not yours")
+}
+
+/// Whether the execution has an outcome that nothing in this program will change by itself.
+fn is_over(execution: &ExecutionRecord) -> bool {
+    !matches!(execution.state, ExecutionState::Claimed | ExecutionState::Dispatched | ExecutionState::Indeterminate)
+}
+
+async fn visible(common: &Common, id: ExecutionId, client: &Client) -> Result<ExecutionRecord, Problem> {
+    let wide = [Role::Auditor, Role::Operator, Role::Proxy].iter().any(|r| client.has_role(*r));
+    let execution = common.store.execution(id).await?;
+    execution.filter(|e| e.tenant == client.tenant && (wide || e.maker == client.id)).ok_or_else(not_found)
+}

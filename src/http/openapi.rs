@@ -1,0 +1,48 @@
+//! The API's description (OpenAPI 3.1), generated from the handlers.
+
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+
+/// What stands at the head of the document.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "writ",
+        description = "A short-lived credential broker for agents, with a thin execution proxy: one approved draft, one credential, one effect."
+    ),
+    tags(
+        (name = "drafts", description = "What would be sent, stored and decided"),
+        (name = "approvals", description = "Signed records over a draft's hash"),
+        (name = "credentials", description = "Exchange of an approval for a credential"),
+        (name = "executions", description = "Spending a credential, once"),
+        (name = "reads", description = "Looking, never gated"),
+        (name = "cases", description = "The steps of a support case"),
+        (name = "audit", description = "What happened"),
+        (name = "status", description = "Alive and ready"),
+        (name = "well-known", description = "Metadata and public keys"),
+    )
+)]
+struct Head;
+
+/// The whole document, for every role.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Head::openapi();
+    document.merge(OpenApiRouter::<super::BrokerState>::into_openapi(super::broker_routes()));
+    document.merge(OpenApiRouter::<super::ProxyState>::into_openapi(super::proxy_routes()));
+    document.merge(OpenApiRouter::<super::Common>::into_openapi(super::common_routes()));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme("client", SecurityScheme::Http(Http::new(HttpAuthScheme::Basic)));
+    components.add_security_scheme("credential", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    document
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "status",
+    responses((status = 200, description = "the API's description (OpenAPI 3.1)", body = Object, content_type = "application/json"))
+)]
+pub(super) async fn serve() -> axum::Json<utoipa::openapi::OpenApi> {
+    axum::Json(document())
+}

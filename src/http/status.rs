@@ -1,0 +1,76 @@
+//! Alive, and ready: two questions with two answers.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::problem::ProblemBody;
+use super::{Code, Common, Problem};
+use crate::broker::Broker;
+use crate::proxy::Proxy;
+
+/// What readiness looks at.
+#[derive(Clone)]
+pub(super) struct Checked {
+    pub(super) common: Common,
+    pub(super) broker: Option<Arc<Broker>>,
+    pub(super) proxy: Option<Proxy>,
+}
+
+/// One check and how it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Check {
+    /// What was checked.
+    name: &'static str,
+    /// `ok`, or what is wrong.
+    status: String,
+}
+
+/// How the process stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StatusView {
+    /// `ok`.
+    status: &'static str,
+    /// Each check.
+    checks: Vec<Check>,
+}
+
+/// The process runs.
+#[utoipa::path(get, path = "/healthz", tag = "status", responses((status = 200, description = "the process runs", body = StatusView)))]
+pub(super) async fn healthz() -> axum::Json<StatusView> {
+    axum::Json(StatusView { status: "ok", checks: Vec::new() })
+}
+
+/// The process can do its work: the store commits, and a key may sign.
+#[utoipa::path(
+    get, path = "/readyz", tag = "status",
+    responses(
+        (status = 200, description = "ready", body = StatusView),
+        (status = 503, description = "not ready, with what is wrong", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
+    let mut checks = Vec::new();
+    let ok = || "ok".to_owned();
+    let store = checked.common.store.probe().await.map_or_else(|e| e.to_string(), |()| ok());
+    checks.push(Check { name: "store", status: store });
+    let now = checked.common.clock.now();
+    if let Some(broker) = &checked.broker {
+        let status = broker.signing_keys().signing(now).map_or_else(|e| e.to_string(), |_| ok());
+        checks.push(Check { name: "signing_key", status });
+    }
+    if let Some(proxy) = &checked.proxy {
+        let known = proxy.verifier.keys().iter().any(|(_, key)| key.not_before <= now && key.not_after.is_none_or(|end| now < end));
+        let status = if known { ok() } else { "no root key is valid now; rotate the keys".to_owned() };
+        checks.push(Check { name: "verifying_key", status });
+    }
+    let wrong: Vec<String> = checks.iter().filter(|c| c.status != "ok").map(|c| format!("{}: {}", c.name, c.status)).collect();
+    if wrong.is_empty() {
+        axum::Json(StatusView { status: "ok", checks }).into_response()
+    } else {
+        Problem::new(Code::NotReady, wrong.join("; ")).into_response()
+    }
+}
