@@ -41,7 +41,7 @@ pub use reconcile::{Finding, Proof, Step};
 pub use retry::{Next, Replay, Retry, Window, retry_after};
 pub use secrets::{Credential, Environment, Need};
 
-use crate::domain::draft::AdapterRef;
+use crate::domain::draft::{AdapterRef, CompiledRequest, IdempotencyKey};
 use crate::domain::name::{BackendName, OperationName};
 
 /// The backend files that come with the program: name and text.
@@ -183,6 +183,27 @@ impl Clients {
             Ok(Self(clients))
         } else {
             Err(Mistakes(mistakes))
+        }
+    }
+
+    /// One GET at the backend the plan names.
+    ///
+    /// # Errors
+    /// [`ReadError`]; whatever the status, an answer is not an error.
+    pub async fn read(&self, plan: &ReadPlan, credential: Credential) -> Result<Answer, ReadError> {
+        let client = self
+            .of(&plan.backend)
+            .ok_or_else(|| ReadError::Foreign(format!("`{}` is not configured", plan.backend)))?;
+        client.read(plan, credential).await
+    }
+
+    /// Sends the stored bytes with the stored key, once, to the backend the request names.
+    pub async fn send(&self, request: &CompiledRequest, key: &IdempotencyKey) -> Sent {
+        match self.of(&request.backend) {
+            Some(client) => client.send(request, key).await,
+            None => Sent::NotSent {
+                why: format!("the backend `{}` is not configured", request.backend),
+            },
         }
     }
 

@@ -41,37 +41,70 @@ impl Broker {
     /// [`DecideError`]; the draft stays `proposed`.
     pub async fn decide(&self, actor: Actor, request: Option<RequestId>, draft: DraftRecord) -> Result<DraftRecord, DecideError> {
         let answer = self.policy.propose(&question(&draft));
-        let verdict = StoredVerdict { id: VerdictId::generate(&*self.clock, &*self.entropy), answer };
+        let verdict = StoredVerdict {
+            id: VerdictId::generate(&*self.clock, &*self.entropy),
+            answer,
+        };
         let now = self.clock.now();
         let approval = ApprovalId::generate(&*self.clock, &*self.entropy);
         let nonce = self.nonce();
         let then = match verdict.answer.outcome {
             Outcome::Allow => {
                 let execute_by = now.plus(self.settings.execution_window).min(draft.expires_at);
-                let record = self.rule_record(&draft, &verdict, &nonce, now, execute_by).map_err(DecideError::Sign)?;
-                Follow::AutoApprove { approval, nonce, record: Box::new(record), execute_by }
+                let record = self
+                    .rule_record(&draft, &verdict, &nonce, now, execute_by)
+                    .map_err(DecideError::Sign)?;
+                Follow::AutoApprove {
+                    approval,
+                    nonce,
+                    record: Box::new(record),
+                    execute_by,
+                }
             }
             Outcome::Ask => {
                 let expires_at = now.plus(self.settings.card_lifetime).min(draft.expires_at);
-                Follow::Hold { approval, nonce, requirement: verdict.answer.requirement.clone(), expires_at }
+                Follow::Hold {
+                    approval,
+                    nonce,
+                    requirement: verdict.answer.requirement.clone(),
+                    expires_at,
+                }
             }
             Outcome::Deny => {
                 let reasons: Vec<&str> = verdict.answer.rules.iter().map(|rule| rule.reason.as_str()).collect();
                 Follow::Deny { reason: reasons.join(" ") }
             }
         };
-        Ok(self.store.decide(self.op(actor, request), Decide { draft: draft.id, verdict, then }).await?.value)
+        Ok(self
+            .store
+            .decide(
+                self.op(actor, request),
+                Decide {
+                    draft: draft.id,
+                    verdict,
+                    then,
+                },
+            )
+            .await?
+            .value)
     }
 
     /// The record with which the policy signs what it allows: the same shape as a person's.
-    fn rule_record(&self, draft: &DraftRecord, verdict: &StoredVerdict, nonce: &str, now: Timestamp, execute_by: Timestamp) -> Result<SignedRecord, SignerError> {
+    fn rule_record(
+        &self,
+        draft: &DraftRecord,
+        verdict: &StoredVerdict,
+        nonce: &str,
+        now: Timestamp,
+        execute_by: Timestamp,
+    ) -> Result<SignedRecord, SignerError> {
         let approver = self.settings.policy_approver.clone();
         let id = RecordId::generate(&*self.clock, &*self.entropy);
         let policy = &verdict.answer.policy;
         let claims = Claims {
             iss: self.settings.audience.as_str().to_owned(),
             sub: approver.clone(),
-            aud: self.settings.audience.clone(),
+            aud: self.settings.audience.to_string(),
             jti: id,
             iat: now.seconds(),
             nbf: now.seconds(),
@@ -83,7 +116,11 @@ impl Broker {
                 draft_hash: draft.hash,
                 request_nonce: nonce.to_owned(),
                 verdict_id: verdict.id,
-                policy: AskedBy { id: policy.id.clone(), version: policy.version, sha256: policy.sha256 },
+                policy: AskedBy {
+                    id: policy.id.clone(),
+                    version: policy.version,
+                    sha256: policy.sha256,
+                },
                 by: By {
                     kind: ApproverType::Rule,
                     id: approver.clone(),

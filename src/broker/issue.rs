@@ -1,12 +1,13 @@
 //! Issue: an approval is exchanged for a credential (RFC 8693), after everything was checked again now.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::decide::question;
-use super::review::is_self;
+use super::review::{about_draft, is_self};
 use super::{AcceptError, Broker, Caller};
 use crate::approval::{RecordError, UnverifiedRecord};
-use crate::audit::{DraftPart, EventBody, EventKind, Note};
+use crate::audit::{EventBody, EventKind, Note};
 use crate::backend::{ReadError, Stale};
 use crate::domain::approval::Decision;
 use crate::domain::draft::DraftDocument;
@@ -21,7 +22,7 @@ use crate::domain::time::Timestamp;
 use crate::store::contract::{Close, CloseAs, Issue};
 use crate::store::record::{DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
-use crate::token::{Grant, MintError};
+use crate::token::{Grant, GrantResource, KeyRingError, MintError};
 
 /// What stands for the approval: a record to be counted now, or a draft whose records are stored already.
 #[derive(Debug, Clone)]
@@ -121,7 +122,10 @@ pub enum ExchangeError {
         /// Where it stands.
         state: ExecutionState,
     },
-    /// The signing key is past its date, or the token could not be built.
+    /// No key may sign now.
+    #[error(transparent)]
+    NoSigningKey(#[from] KeyRingError),
+    /// The token could not be built.
     #[error(transparent)]
     Mint(#[from] MintError),
     /// The store refused, or did not answer.
@@ -163,19 +167,7 @@ impl Broker {
     async fn note_refusal(&self, caller: &Caller, draft: Option<DraftRecord>, error: &ExchangeError) {
         let Some(code) = error.denial() else { return };
         let event = EventBody::new(EventKind::Note(Note::ExchangeDenied), caller.actor()).denied(code);
-        let event = match draft {
-            Some(d) => EventBody {
-                tenant: Some(d.tenant),
-                case_id: d.case_id,
-                operation: Some(d.operation),
-                resource: Some(d.resource),
-                amount: d.amount,
-                draft: Some(DraftPart { id: d.id, hash: d.hash }),
-                ..event
-            },
-            None => event,
-        };
-        self.note_denial(caller, event).await;
+        self.note_denial(caller, about_draft(event, draft)).await;
     }
 
     /// The draft the subject token stands for; a record that has not come before is counted first.
@@ -185,11 +177,22 @@ impl Broker {
             SubjectToken::Draft(id) => self.store.draft(*id).await?.filter(mine).ok_or(ExchangeError::NotFound),
             SubjectToken::Record(jws) => {
                 let unverified = UnverifiedRecord::parse(jws).map_err(AcceptError::Record)?;
-                let claimed = unverified.claimed_draft().ok_or(ExchangeError::NotFound)?;
-                let stored = self.store.draft(claimed).await?.filter(mine).ok_or(ExchangeError::NotFound)?;
-                // Byte for byte the stored record: it was verified when it came, and is verified again below.
+                let kid = unverified.kid().clone();
+                let key = self.store.approver_key(&kid).await?.ok_or(AcceptError::UnknownKey(kid))?;
+                let record = unverified.verify_stored(&key, self.clock.now()).map_err(AcceptError::Record)?;
+                let stored = self
+                    .store
+                    .draft(record.claims().apr.draft_id)
+                    .await?
+                    .filter(mine)
+                    .ok_or(ExchangeError::NotFound)?;
+                // Byte for byte the stored record: its times were looked at when it came, and all the rest is looked at again below.
                 let known = stored.approval.iter().flat_map(|a| &a.records).any(|r| r.jws == *jws);
-                if known { Ok(stored) } else { Ok(self.accept(caller, jws).await?.draft) }
+                if known {
+                    Ok(stored)
+                } else {
+                    Ok(self.accept(caller, jws).await?.draft)
+                }
             }
         }
     }
@@ -208,45 +211,62 @@ impl Broker {
         let records = self.recheck(caller, draft, now).await?;
         let operation = self.backends.operation(&draft.operation).ok_or(ExchangeError::AdapterChanged)?;
         let document = self.document(draft).await?;
-        if document.adapter != *operation.adapter() {
+        if document.adapter != *operation.backend().adapter() {
             self.stale(caller, draft, "adapter_changed", None).await?;
             return Err(ExchangeError::AdapterChanged);
         }
         if let Some(plan) = operation.precondition(&document) {
-            let answer = self.facts.read(&plan).await.map_err(ExchangeError::Unreadable)?;
+            let answer = self.look(&plan).await.map_err(ExchangeError::Unreadable)?;
             if let Err(moved) = operation.precondition_holds(&document, &answer) {
                 self.stale(caller, draft, "resource_changed", Some(moved.to_string())).await?;
                 return Err(ExchangeError::ResourceMoved(moved));
             }
         }
-        let minter = self.keys.minter(now)?;
+        let keys = self.signing_keys();
+        let minter = keys.signing(now)?;
         // Whole seconds, as the token writes them, so that row and token agree.
         let until = now.plus(operation.credential_lifetime()).min(execute_by).min(draft.expires_at);
         let expires_at = Timestamp::from_seconds(until.seconds());
         let credential = CredentialId::generate(&*self.clock, &*self.entropy);
-        let issue = Issue { credential, draft: draft.id, hash: draft.hash, audience: audience.clone(), root_key_id: minter.kid(), expires_at, records };
+        let issue = Issue {
+            credential,
+            draft: draft.id,
+            hash: draft.hash,
+            audience: audience.clone(),
+            root_key_id: minter.kid().number(),
+            expires_at,
+            records,
+        };
         // The row first: a token whose row was never written is good for nothing, and a row whose token was lost is replaced by the next
         // exchange.
         let issued = self.store.issue(self.op_of(caller), issue).await?.value;
         let grant = Grant {
             operation: draft.operation.clone(),
-            tenant: draft.tenant.clone(),
-            resource_type: draft.resource.kind.clone(),
-            resource_id: draft.resource.id.clone(),
+            resource: GrantResource::new(draft.tenant.clone(), &draft.resource),
             draft_hash: draft.hash,
             audience,
             credential,
-            approval: issued.approval,
-            issued_at: issued.issued_at,
+            jti: issued.approval,
+            not_before: Grant::window(issued.issued_at, Duration::ZERO).0,
             expires_at: issued.expires_at,
         };
-        let token = minter.mint(&grant)?;
-        Ok(Issued { token, credential, issued_at: issued.issued_at, expires_at: issued.expires_at, authorization_details: details })
+        let token = minter.mint(&grant, &*self.entropy)?;
+        Ok(Issued {
+            token,
+            credential,
+            issued_at: issued.issued_at,
+            expires_at: issued.expires_at,
+            authorization_details: details,
+        })
     }
 
     fn audience(&self, wish: Option<&Audience>) -> Result<Audience, ExchangeError> {
         match (wish, self.settings.proxies.as_slice()) {
-            (Some(wish), known) => known.iter().find(|a| *a == wish).cloned().ok_or_else(|| ExchangeError::Audience(wish.clone())),
+            (Some(wish), known) => known
+                .iter()
+                .find(|a| *a == wish)
+                .cloned()
+                .ok_or_else(|| ExchangeError::Audience(wish.clone())),
             (None, [only]) => Ok(only.clone()),
             (None, _) => Err(ExchangeError::Audience(self.settings.audience.clone())),
         }
@@ -266,7 +286,10 @@ impl Broker {
                 return Err(ExchangeError::NotApproved { state, reason });
             }
         }
-        let execute_by = approval.and_then(|a| a.execute_by).ok_or(ExchangeError::NotApproved { state: draft.state, reason: None })?;
+        let execute_by = approval.and_then(|a| a.execute_by).ok_or(ExchangeError::NotApproved {
+            state: draft.state,
+            reason: None,
+        })?;
         if now >= draft.expires_at {
             return Err(StoreError::from(Rejection::DraftExpired(draft.expires_at)).into());
         }
@@ -288,7 +311,11 @@ impl Broker {
                 Ok(queues) => {
                     // A rule's record stands for pass one of the policy, which is asked again below; it is nobody's signature.
                     if !record.approver.is_rule() {
-                        signatures.push(Signature { approver: record.approver.clone(), queues, step_up: record.step_up });
+                        signatures.push(Signature {
+                            approver: record.approver.clone(),
+                            queues,
+                            step_up: record.step_up,
+                        });
                     }
                     counted.push(record.id);
                 }
@@ -298,8 +325,17 @@ impl Broker {
         }
         let enough = !counted.is_empty() && approval.requirement.is_met(&signatures);
         if !enough {
-            let error = lost.unwrap_or(ExchangeError::Unmet { given: approval.requirement.filled(&signatures), needed: approval.requirement.needed() });
-            self.stale(caller, draft, error.denial().unwrap_or("approval_insufficient"), Some(error.to_string())).await?;
+            let error = lost.unwrap_or(ExchangeError::Unmet {
+                given: approval.requirement.filled(&signatures),
+                needed: approval.requirement.needed(),
+            });
+            self.stale(
+                caller,
+                draft,
+                error.denial().unwrap_or("approval_insufficient"),
+                Some(error.to_string()),
+            )
+            .await?;
             return Err(error);
         }
         let answer = self.policy.confirm(&question(draft), &signatures);
@@ -311,12 +347,22 @@ impl Broker {
         Ok(counted)
     }
 
-    async fn recheck_record(&self, draft: &DraftRecord, record: &SignedRecord, now: Timestamp) -> Result<BTreeSet<crate::domain::name::QueueName>, ExchangeError> {
+    async fn recheck_record(
+        &self,
+        draft: &DraftRecord,
+        record: &SignedRecord,
+        now: Timestamp,
+    ) -> Result<BTreeSet<crate::domain::name::QueueName>, ExchangeError> {
         let key = self.store.approver_key(&record.kid).await?.filter(|k| k.revoked_at.is_none());
         let key = key.ok_or_else(|| ExchangeError::KeyRevoked(record.kid.clone()))?;
-        let verified = UnverifiedRecord::parse(&record.jws).and_then(|r| r.verify_stored(&key, now)).map_err(ExchangeError::Record)?;
+        let verified = UnverifiedRecord::parse(&record.jws)
+            .and_then(|r| r.verify_stored(&key, now))
+            .map_err(ExchangeError::Record)?;
         let claims = verified.claims();
-        let same = claims.apr.draft_hash == draft.hash && claims.apr.draft_id == draft.id && claims.sub == record.approver && claims.apr.decision == record.decision;
+        let same = claims.apr.draft_hash == draft.hash
+            && claims.apr.draft_id == draft.id
+            && claims.sub == record.approver
+            && claims.apr.decision == record.decision;
         if !same || is_self(&record.approver, draft) {
             return Err(ExchangeError::AuthorityGone(record.approver.clone()));
         }
@@ -334,14 +380,22 @@ impl Broker {
     async fn document(&self, draft: &DraftRecord) -> Result<DraftDocument, ExchangeError> {
         let bytes = self.store.draft_bytes(draft.id).await?.ok_or(ExchangeError::NotFound)?;
         if crate::domain::digest::DraftHash::of_canonical(&bytes) != draft.hash {
-            return Err(ExchangeError::Store(StoreError::Corrupt(format!("the bytes of draft {} do not hash to its hash", draft.id))));
+            return Err(ExchangeError::Store(StoreError::Corrupt(format!(
+                "the bytes of draft {} do not hash to its hash",
+                draft.id
+            ))));
         }
         DraftDocument::parse(&bytes).map_err(|error| ExchangeError::Store(StoreError::Corrupt(format!("draft {}: {error}", draft.id))))
     }
 
     /// `draft.mark_stale`: what was approved no longer holds, and no later exchange may find it approved.
     async fn stale(&self, caller: &Caller, draft: &DraftRecord, code: &str, reason: Option<String>) -> Result<(), ExchangeError> {
-        let close = Close { draft: draft.id, how: CloseAs::Stale, code: code.to_owned(), reason };
+        let close = Close {
+            draft: draft.id,
+            how: CloseAs::Stale,
+            code: code.to_owned(),
+            reason,
+        };
         match self.store.close(self.op_of(caller), close).await {
             // Somebody closed or consumed it first: their word stands.
             Ok(_) | Err(StoreError::Rejected(Rejection::DraftIs(_))) => Ok(()),
@@ -383,11 +437,19 @@ fn same_details(wish: &Json, ours: &Json) -> Result<(), JsonError> {
         _ => None,
     };
     let (Some(wish), Some(ours)) = (members(wish), members(ours)) else {
-        return Err(JsonError { pointer: String::new(), reason: "expected an array of one object".to_owned() });
+        return Err(JsonError {
+            pointer: String::new(),
+            reason: "expected an array of one object".to_owned(),
+        });
     };
     let differs = wish.iter().find(|(key, value)| ours.get(*key) != Some(value)).map(|(key, _)| key);
-    let place = differs.or_else(|| ours.keys().find(|key| !wish.contains_key(*key))).map_or_else(String::new, |key| format!("/0/{key}"));
-    Err(JsonError { pointer: place, reason: "differs from the approved draft; leave authorization_details out or repeat what the draft says".to_owned() })
+    let place = differs
+        .or_else(|| ours.keys().find(|key| !wish.contains_key(*key)))
+        .map_or_else(String::new, |key| format!("/0/{key}"));
+    Err(JsonError {
+        pointer: place,
+        reason: "differs from the approved draft; leave authorization_details out or repeat what the draft says".to_owned(),
+    })
 }
 
 impl ExchangeError {
@@ -395,7 +457,7 @@ impl ExchangeError {
     fn denial(&self) -> Option<&'static str> {
         match self {
             // Counting the record has written its own denial.
-            Self::Accept(_) | Self::Unreadable(_) | Self::Mint(_) => None,
+            Self::Accept(_) | Self::Unreadable(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
             Self::NotFound => Some("draft_not_found"),
             Self::NotPermitted(_) => Some("not_permitted"),
             Self::Audience(_) => Some("audience_unknown"),

@@ -6,7 +6,7 @@ mod propose;
 mod retire;
 mod review;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 pub use decide::DecideError;
@@ -17,7 +17,7 @@ pub use review::{AcceptError, Accepted};
 
 use crate::approval::RecordSigner;
 use crate::audit::{Actor, ActorKind, EventBody};
-use crate::backend::{Backends, Clients};
+use crate::backend::{Answer, Backends, Clients, Credential, ReadError, ReadPlan};
 use crate::domain::clock::{Clock, Entropy, random};
 use crate::domain::id::{OperationId, RequestId};
 use crate::domain::name::{Audience, PrincipalId};
@@ -59,8 +59,8 @@ pub struct Broker {
     pub facts: Arc<Clients>,
     /// Signs what the policy allows.
     pub rule_signer: Arc<RecordSigner>,
-    /// Signs credentials.
-    pub keys: Arc<KeyRing>,
+    /// Signs credentials; replaced when the files change.
+    pub keys: RwLock<Arc<KeyRing>>,
     /// Lifetimes and names.
     pub settings: Settings,
 }
@@ -83,9 +83,29 @@ impl Caller {
 }
 
 impl Broker {
+    /// The keys in use.
+    #[must_use]
+    pub fn signing_keys(&self) -> Arc<KeyRing> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts other keys in their place, from the next credential on.
+    pub fn replace_keys(&self, keys: KeyRing) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// One read of facts, with the broker's own secret.
+    async fn look(&self, plan: &ReadPlan) -> Result<Answer, ReadError> {
+        self.facts.read(plan, Credential::Facts).await
+    }
+
     /// A fresh operation by `actor`.
     fn op(&self, actor: Actor, request: Option<RequestId>) -> Op {
-        Op { id: OperationId::generate(&*self.clock, &*self.entropy), actor, request }
+        Op {
+            id: OperationId::generate(&*self.clock, &*self.entropy),
+            actor,
+            request,
+        }
     }
 
     /// A fresh operation by the caller.
@@ -101,7 +121,11 @@ impl Broker {
 
     /// Writes a denial down. That it could not be written is logged: the denial stands all the same.
     async fn note_denial(&self, caller: &Caller, event: EventBody) {
-        let event = EventBody { request_id: Some(caller.request), tenant: event.tenant.or_else(|| Some(caller.client.tenant.clone())), ..event };
+        let event = EventBody {
+            request_id: Some(caller.request),
+            tenant: event.tenant.or_else(|| Some(caller.client.tenant.clone())),
+            ..event
+        };
         if let Err(error) = self.store.note(self.op_of(caller), event).await {
             tracing::error!(request.id = %caller.request, %error, "a denial could not be written to the audit log");
         }

@@ -98,18 +98,30 @@ impl Broker {
             && let Some(code) = error.denial()
         {
             let event = EventBody::new(EventKind::Note(Note::ProposeDenied), caller.actor()).denied(code);
-            self.note_denial(caller, EventBody { operation: Some(operation), ..event }).await;
+            self.note_denial(
+                caller,
+                EventBody {
+                    operation: Some(operation),
+                    ..event
+                },
+            )
+            .await;
         }
         match proposed? {
             Proposed::Stored(draft) => Ok(self.decide(caller.actor(), Some(caller.request), *draft).await?),
             // The process died between storing and deciding: the repeated proposal goes on where it stopped.
-            Proposed::Open(draft) if draft.state == DraftState::Proposed => Ok(self.decide(caller.actor(), Some(caller.request), *draft).await?),
+            Proposed::Open(draft) if draft.state == DraftState::Proposed => {
+                Ok(self.decide(caller.actor(), Some(caller.request), *draft).await?)
+            }
             Proposed::Open(draft) => Ok(*draft),
         }
     }
 
     async fn store_draft(&self, caller: &Caller, request: ProposeRequest) -> Result<Proposed, ProposeError> {
-        let operation = self.backends.operation(&request.operation).ok_or_else(|| ProposeError::UnknownOperation(request.operation.clone()))?;
+        let operation = self
+            .backends
+            .operation(&request.operation)
+            .ok_or_else(|| ProposeError::UnknownOperation(request.operation.clone()))?;
         if operation.is_read() {
             return Err(ProposeError::IsRead(request.operation));
         }
@@ -120,19 +132,23 @@ impl Broker {
         let plans = operation.fact_reads(&checked);
         let mut answers = Vec::with_capacity(plans.len());
         for plan in &plans {
-            answers.push(self.facts.read(plan).await.map_err(ProposeError::Unreadable)?);
+            answers.push(self.look(plan).await.map_err(ProposeError::Unreadable)?);
         }
         let facts = operation.facts(&checked, &answers).map_err(ProposeError::Facts)?;
         let id = DraftId::generate(&*self.clock, &*self.entropy);
         let compiled = operation.compile(&id, &checked, &facts).map_err(ProposeError::Compile)?;
-        let resource = Resource { kind: operation.resource_type().clone(), id: checked.resource_id().clone(), version: facts.resource_version().map(str::to_owned) };
+        let resource = Resource {
+            kind: operation.resource_type().clone(),
+            id: checked.resource().clone(),
+            version: facts.resource_version.clone(),
+        };
         let content = Content {
             tenant: &caller.client.tenant,
             maker: &caller.client.id,
             operation: &request.operation,
             resource_type: &resource.kind,
             resource_id: &resource.id,
-            parameters: checked.json(),
+            parameters: checked.params(),
             on_behalf_of: &request.on_behalf_of,
         };
         let content = Digest::tagged("writ.content.v1", &canonical(&content)?);
@@ -146,16 +162,19 @@ impl Broker {
             consequence: operation.consequence(),
             resource: resource.clone(),
             amount: checked.amount(),
-            parameters: checked.json().clone(),
-            maker: Maker { client: caller.client.id.clone(), owner: caller.client.owner.clone() },
+            parameters: checked.params().clone(),
+            maker: Maker {
+                client: caller.client.id.clone(),
+                owner: caller.client.owner.clone(),
+            },
             on_behalf_of: request.on_behalf_of.clone(),
             case_id: request.case_id.clone(),
             reason_code: request.reason_code,
             evidence: request.evidence,
-            facts: facts.json().clone(),
+            facts: facts.json,
             request: compiled,
             on_failure: operation.on_failure().to_owned(),
-            adapter: operation.adapter().clone(),
+            adapter: operation.backend().adapter().clone(),
             policy: self.policy.reference().clone(),
             supersedes: request.supersedes,
             created_at,
@@ -174,7 +193,7 @@ impl Broker {
             resource,
             amount: document.amount,
             fields: checked.fields().clone(),
-            subject: facts.subject().map(str::to_owned),
+            subject: facts.subject,
             backend: document.adapter.name,
             content,
             request_key: request.request_key.map(|key| (key, request.request_hash)),

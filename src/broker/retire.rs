@@ -30,7 +30,12 @@ impl Broker {
         if draft.state == DraftState::Withdrawn {
             return Ok(draft);
         }
-        let close = Close { draft: id, how: CloseAs::Withdrawn, code: "withdrawn_by_maker".to_owned(), reason: None };
+        let close = Close {
+            draft: id,
+            how: CloseAs::Withdrawn,
+            code: "withdrawn_by_maker".to_owned(),
+            reason: None,
+        };
         Ok(self.store.close(self.op_of(caller), close).await?.value)
     }
 
@@ -42,7 +47,11 @@ impl Broker {
         let actor = Actor::system("broker.sweep");
         let swept = self.store.sweep(self.op(actor.clone(), None), 100).await?.value;
         let settled = self.clock.now().minus(std::time::Duration::from_secs(10));
-        let undecided = DraftFilter { state: Some(DraftState::Proposed), limit: 100, ..DraftFilter::default() };
+        let undecided = DraftFilter {
+            state: Some(DraftState::Proposed),
+            limit: 100,
+            ..DraftFilter::default()
+        };
         for draft in self.store.drafts(undecided).await? {
             // A younger one is most likely being decided this moment by the request that stored it.
             if draft.created_at > settled {

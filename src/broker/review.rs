@@ -65,27 +65,42 @@ impl Broker {
     /// # Errors
     /// [`AcceptError`]; the card stands as it stood.
     pub async fn accept(&self, caller: &Caller, jws: &str) -> Result<Accepted, AcceptError> {
-        let accepted = self.accept_inner(caller, jws).await;
+        let mut about = None;
+        let accepted = self.accept_inner(caller, jws, &mut about).await;
         if let Err(error) = &accepted
             && let Some(code) = error.denial()
         {
             let event = EventBody::new(EventKind::Note(Note::RecordDenied), caller.actor()).denied(code);
-            self.note_denial(caller, self.with_record_facts(event, jws).await).await;
+            self.note_denial(caller, about_draft(event, about)).await;
         }
         accepted
     }
 
-    async fn accept_inner(&self, caller: &Caller, jws: &str) -> Result<Accepted, AcceptError> {
+    async fn accept_inner(&self, caller: &Caller, jws: &str, about: &mut Option<DraftRecord>) -> Result<Accepted, AcceptError> {
         let now = self.clock.now();
         let unverified = UnverifiedRecord::parse(jws)?;
-        let key = self.store.approver_key(unverified.kid()).await?.ok_or_else(|| AcceptError::UnknownKey(unverified.kid().clone()))?;
+        let key = self
+            .store
+            .approver_key(unverified.kid())
+            .await?
+            .ok_or_else(|| AcceptError::UnknownKey(unverified.kid().clone()))?;
         let record = unverified.verify(&key, &self.settings.audience, now)?;
         let claims = record.claims();
-        let draft = self.store.draft(claims.apr.draft_id).await?.filter(|d| d.tenant == caller.client.tenant).ok_or(AcceptError::NotFound)?;
+        let draft = self
+            .store
+            .draft(claims.apr.draft_id)
+            .await?
+            .filter(|d| d.tenant == caller.client.tenant)
+            .ok_or(AcceptError::NotFound)?;
+        *about = Some(draft.clone());
         if claims.apr.draft_hash != draft.hash {
             return Err(AcceptError::HashMismatch);
         }
-        let approval = draft.approval.as_ref().ok_or(Rejection::DraftIs(draft.state)).map_err(StoreError::from)?;
+        let approval = draft
+            .approval
+            .as_ref()
+            .ok_or(Rejection::DraftIs(draft.state))
+            .map_err(StoreError::from)?;
         if claims.apr.request_nonce != approval.nonce {
             return Err(AcceptError::NonceMismatch);
         }
@@ -108,47 +123,77 @@ impl Broker {
         // The signature is the approver's act; the service that handed it in is named by the request.
         let op = self.op(Actor::new(ActorKind::Person, approver.as_str()), Some(caller.request));
         let draft = self.store.vote(op, vote).await?.value;
-        Ok(Accepted { draft, approver, decision: claims.apr.decision })
+        Ok(Accepted {
+            draft,
+            approver,
+            decision: claims.apr.decision,
+        })
     }
 
     /// The queues in which `approver` may decide this draft now, of those that are asked.
-    pub(super) async fn authority(&self, approver: &PrincipalId, draft: &DraftRecord, now: Timestamp) -> Result<BTreeSet<QueueName>, AcceptError> {
+    pub(super) async fn authority(
+        &self,
+        approver: &PrincipalId,
+        draft: &DraftRecord,
+        now: Timestamp,
+    ) -> Result<BTreeSet<QueueName>, AcceptError> {
         if is_self(approver, draft) {
             return Err(AcceptError::SelfApproval(approver.clone()));
         }
-        let entry = self.store.approver(approver).await?.ok_or_else(|| AcceptError::NoAuthority(approver.clone()))?;
-        let asked: BTreeSet<&QueueName> = draft.approval.iter().flat_map(|a| a.requirement.all_of.iter().map(|need| &need.queue)).collect();
+        let entry = self
+            .store
+            .approver(approver)
+            .await?
+            .ok_or_else(|| AcceptError::NoAuthority(approver.clone()))?;
+        let asked: BTreeSet<&QueueName> = draft
+            .approval
+            .iter()
+            .flat_map(|a| a.requirement.all_of.iter().map(|need| &need.queue))
+            .collect();
         let in_asked = |queues: BTreeSet<QueueName>| queues.into_iter().filter(|q| asked.contains(q)).collect::<BTreeSet<_>>();
         let queues = in_asked(entry.approver.queues_for(&draft.operation, draft.amount, now));
         if queues.is_empty() {
             // Without the amount the same rows would cover it: then only the limit stands in the way.
             let but_for_limit = in_asked(entry.approver.queues_for(&draft.operation, None, now));
             let over = draft.amount.is_some() && !but_for_limit.is_empty();
-            return Err(if over { AcceptError::OverLimit(approver.clone()) } else { AcceptError::NoAuthority(approver.clone()) });
+            return Err(if over {
+                AcceptError::OverLimit(approver.clone())
+            } else {
+                AcceptError::NoAuthority(approver.clone())
+            });
         }
         Ok(queues)
     }
+}
 
-    /// What a refused record says it is about, as far as it can be read; none of it is verified.
-    async fn with_record_facts(&self, event: EventBody, jws: &str) -> EventBody {
-        let Some(claimed) = UnverifiedRecord::parse(jws).ok().and_then(|r| r.claimed_draft()) else { return event };
-        let Ok(Some(draft)) = self.store.draft(claimed).await else { return event };
-        EventBody {
-            tenant: Some(draft.tenant),
-            case_id: draft.case_id,
-            operation: Some(draft.operation),
-            resource: Some(draft.resource),
-            amount: draft.amount,
-            draft: Some(DraftPart { id: draft.id, hash: draft.hash }),
-            approval: draft.approval.map(|a| ApprovalPart { id: a.id, record_id: None, approver: None, kid: None, decision: None, record_sha256: None }),
-            ..event
-        }
+/// The event, told of this draft.
+pub(super) fn about_draft(event: EventBody, draft: Option<DraftRecord>) -> EventBody {
+    let Some(d) = draft else { return event };
+    EventBody {
+        tenant: Some(d.tenant),
+        case_id: d.case_id,
+        operation: Some(d.operation),
+        resource: Some(d.resource),
+        amount: d.amount,
+        draft: Some(DraftPart { id: d.id, hash: d.hash }),
+        approval: d.approval.map(|a| ApprovalPart {
+            id: a.id,
+            record_id: None,
+            approver: None,
+            kid: None,
+            decision: None,
+            record_sha256: None,
+        }),
+        ..event
     }
 }
 
 /// Whether the approver is the draft's maker, the maker's owner, or the one it is for.
 pub(super) fn is_self(approver: &PrincipalId, draft: &DraftRecord) -> bool {
-    let as_service = approver.as_str().strip_prefix("svc_").is_some_and(|name| name == draft.maker.as_str());
+    let as_service = approver
+        .as_str()
+        .strip_prefix("svc_")
+        .is_some_and(|name| name == draft.maker.as_str());
     as_service || draft.owner.as_ref() == Some(approver) || draft.on_behalf_of.as_ref() == Some(approver)
 }
 

@@ -23,9 +23,6 @@ pub(super) struct Authenticated {
 }
 
 impl Authenticated {
-    pub(super) fn client(&self) -> &Client {
-        &self.caller.client
-    }
 
     /// The caller, if it has one of the roles; otherwise a refusal, written down.
     pub(super) async fn with_role(self, roles: &[Role]) -> Result<Caller, Problem> {
@@ -33,10 +30,17 @@ impl Authenticated {
             return Ok(self.caller);
         }
         let event = EventBody::new(EventKind::Note(Note::AccessDenied), self.caller.actor()).denied(Code::RoleMissing.as_str());
-        let event = EventBody { tenant: Some(self.caller.client.tenant.clone()), request_id: Some(self.caller.request), ..event };
+        let event = EventBody {
+            tenant: Some(self.caller.client.tenant.clone()),
+            request_id: Some(self.caller.request),
+            ..event
+        };
         note(&self.common, self.caller.request, event).await;
         let names: Vec<&str> = roles.iter().map(|r| r.as_str()).collect();
-        Err(Problem::new(Code::RoleMissing, format!("this call needs the role {}", names.join(" or "))))
+        Err(Problem::new(
+            Code::RoleMissing,
+            format!("this call needs the role {}", names.join(" or ")),
+        ))
     }
 }
 
@@ -51,7 +55,10 @@ where
         let common = Common::from_ref(state);
         let request = request_id(parts)?;
         let Some((claimed, secret)) = basic(&parts.headers) else {
-            return Err(Problem::new(Code::Unauthenticated, "send the client's id and secret with HTTP Basic authentication"));
+            return Err(Problem::new(
+                Code::Unauthenticated,
+                "send the client's id and secret with HTTP Basic authentication",
+            ));
         };
         let entry = match claimed.parse::<ClientId>() {
             Ok(id) => common.store.client(&id).await?,
@@ -62,13 +69,32 @@ where
         let given = Digest::of(secret.expose().as_bytes());
         let same = constant_time_eq(given.as_bytes(), expected.as_bytes());
         match entry {
-            Some(entry) if same && entry.client.revoked_at.is_none() => Ok(Self { caller: Caller { client: entry.client, request }, common }),
+            Some(entry) if same && entry.client.revoked_at.is_none() => Ok(Self {
+                caller: Caller {
+                    client: entry.client,
+                    request,
+                },
+                common,
+            }),
             known => {
-                let event = EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
+                let event =
+                    EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
                 // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.
                 let subject = known.map(|e| e.client.id.to_string());
-                note(&common, request, EventBody { subject, request_id: Some(request), ..event }).await;
-                Err(Problem::new(Code::Unauthenticated, "the client id or its secret is wrong, or the client is revoked"))
+                note(
+                    &common,
+                    request,
+                    EventBody {
+                        subject,
+                        request_id: Some(request),
+                        ..event
+                    },
+                )
+                .await;
+                Err(Problem::new(
+                    Code::Unauthenticated,
+                    "the client id or its secret is wrong, or the client is revoked",
+                ))
             }
         }
     }
@@ -76,7 +102,11 @@ where
 
 /// The id the middleware gave this request.
 pub(super) fn request_id(parts: &Parts) -> Result<RequestId, Problem> {
-    parts.extensions.get::<RequestId>().copied().ok_or_else(|| Problem::new(Code::Internal, "the request has no id"))
+    parts
+        .extensions
+        .get::<RequestId>()
+        .copied()
+        .ok_or_else(|| Problem::new(Code::Internal, "the request has no id"))
 }
 
 /// The request's id, for handlers that need no client.
@@ -91,7 +121,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Requested {
 }
 
 async fn note(common: &Common, request: RequestId, event: EventBody) {
-    let op = Op { id: OperationId::generate(&*common.clock, &*common.entropy), actor: event.actor.clone(), request: Some(request) };
+    let op = Op {
+        id: OperationId::generate(&*common.clock, &*common.entropy),
+        actor: event.actor.clone(),
+        request: Some(request),
+    };
     if let Err(error) = common.store.note(op, event).await {
         tracing::error!(%error, "a denial could not be written to the audit log");
     }
@@ -112,7 +146,9 @@ fn basic(headers: &HeaderMap) -> Option<(String, Secret)> {
 pub(super) fn bearer(headers: &HeaderMap) -> Result<Secret, Problem> {
     let missing = || Problem::new(Code::CredentialMissing, "send the credential as `Authorization: Bearer TOKEN`");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return Err(missing()) };
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(missing());
+    };
     let (scheme, token) = value.to_str().ok().and_then(|v| v.split_once(' ')).ok_or_else(missing)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(missing());

@@ -21,7 +21,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Strict<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let media = media_type(&request);
         if media.as_deref() != Some("application/json") {
-            return Err(Problem::new(Code::MediaTypeUnsupported, "send the body as `Content-Type: application/json`"));
+            return Err(Problem::new(
+                Code::MediaTypeUnsupported,
+                "send the body as `Content-Type: application/json`",
+            ));
         }
         let bytes = bytes(request, state).await?;
         let json = Json::parse(&bytes)?;
@@ -79,6 +82,9 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let wrong = |why: String| Problem::new(Code::ParameterInvalid, why);
-        Query::<T>::from_request_parts(parts, state).await.map(|Query(value)| Self(value)).map_err(|rejection| wrong(rejection.body_text()))
+        Query::<T>::from_request_parts(parts, state)
+            .await
+            .map(|Query(value)| Self(value))
+            .map_err(|rejection| wrong(rejection.body_text()))
     }
 }

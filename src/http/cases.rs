@@ -49,7 +49,12 @@ pub(super) struct CaseView {
 )]
 pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<CaseId>) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
-    let filter = DraftFilter { tenant: Some(caller.client.tenant.clone()), case_id: Some(id.clone()), limit: 1000, ..DraftFilter::default() };
+    let filter = DraftFilter {
+        tenant: Some(caller.client.tenant.clone()),
+        case_id: Some(id.clone()),
+        limit: 1000,
+        ..DraftFilter::default()
+    };
     let drafts = state.common.store.drafts(filter).await?;
     let seen: Vec<DraftRecord> = drafts.into_iter().filter_map(|d| visible(Some(d), &caller.client).ok()).collect();
     if seen.is_empty() {
@@ -59,11 +64,20 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
         .iter()
         .map(|draft| {
             let (status, next) = standing(draft);
-            StepView { status, next, draft: DraftView::of(draft, &caller.client) }
+            StepView {
+                status,
+                next,
+                draft: DraftView::of(draft, &caller.client),
+            }
         })
         .collect();
     let complete = steps.iter().all(|s| matches!(s.status, "done" | "closed"));
-    Ok(axum::Json(CaseView { case_id: id.to_string(), complete, steps }).into_response())
+    Ok(axum::Json(CaseView {
+        case_id: id.to_string(),
+        complete,
+        steps,
+    })
+    .into_response())
 }
 
 /// Where a step stands, and what to do about it.
@@ -75,7 +89,9 @@ fn standing(draft: &DraftRecord) -> (&'static str, &'static str) {
         (DraftState::Consumed, Some(ExecutionState::Applied)) => ("done", "nothing"),
         (DraftState::Consumed, Some(ExecutionState::NotApplied)) => ("failed", "propose it anew if it is still wanted"),
         (DraftState::Consumed, Some(ExecutionState::Pending)) => ("running", "wait; the backend has accepted it"),
-        (DraftState::Consumed, Some(ExecutionState::Indeterminate)) => ("unknown", "wait; it is being looked up and must not be sent by other means"),
+        (DraftState::Consumed, Some(ExecutionState::Indeterminate)) => {
+            ("unknown", "wait; it is being looked up and must not be sent by other means")
+        }
         (DraftState::Consumed, Some(ExecutionState::HandedOff)) => ("unknown", "an operator must find out what happened"),
         (DraftState::Consumed, _) => ("running", "wait for the outcome"),
         (DraftState::Stale, _) => ("failed", "propose it anew on what holds now"),

@@ -63,7 +63,11 @@ impl TryFrom<String> for ReasonCode {
     type Error = &'static str;
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'));
-        if fits { Ok(Self(text)) } else { Err("expected lower-case letters, digits and `_`, at most 64 characters") }
+        if fits {
+            Ok(Self(text))
+        } else {
+            Err("expected lower-case letters, digits and `_`, at most 64 characters")
+        }
     }
 }
 
@@ -77,7 +81,12 @@ impl TryFrom<String> for ReasonCode {
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn propose(State(state): State<BrokerState>, auth: Authenticated, headers: HeaderMap, body: Strict<ProposeBody>) -> Result<Response, Problem> {
+pub(super) async fn propose(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    headers: HeaderMap,
+    body: Strict<ProposeBody>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
     let request_key = request_key(&headers)?;
     let request = ProposeRequest {
@@ -98,10 +107,15 @@ pub(super) async fn propose(State(state): State<BrokerState>, auth: Authenticate
 
 /// The `Idempotency-Key` header: visible ASCII, at most 255 characters. It never reaches a backend.
 fn request_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
     match value.to_str() {
         Ok(text) if !text.is_empty() && text.len() <= 255 => Ok(Some(text.to_owned())),
-        _ => Err(Problem::new(Code::ParameterInvalid, "the Idempotency-Key header must be 1 to 255 visible ASCII characters")),
+        _ => Err(Problem::new(
+            Code::ParameterInvalid,
+            "the Idempotency-Key header must be 1 to 255 visible ASCII characters",
+        )),
     }
 }
 
@@ -146,7 +160,11 @@ pub(super) async fn show(
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn bytes(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<DraftId>) -> Result<Response, Problem> {
+pub(super) async fn bytes(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Segment(id): Segment<DraftId>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
     visible(state.common.store.draft(id).await?, &caller.client)?;
     let bytes = state.common.store.draft_bytes(id).await?;
@@ -163,7 +181,11 @@ pub(super) async fn bytes(State(state): State<BrokerState>, auth: Authenticated,
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn withdraw(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<DraftId>) -> Result<Response, Problem> {
+pub(super) async fn withdraw(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Segment(id): Segment<DraftId>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
     let draft = state.broker.withdraw(&caller, id).await?;
     Ok(axum::Json(DraftView::of(&draft, &caller.client)).into_response())
@@ -194,7 +216,11 @@ pub(super) struct ListQuery {
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list(State(state): State<BrokerState>, auth: Authenticated, Params(query): Params<ListQuery>) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Params(query): Params<ListQuery>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
     let wrong = |what: &str, why: &str| Problem::new(Code::ParameterInvalid, format!("{what}: {why}"));
     let limit = match query.limit.unwrap_or(50) {
@@ -212,13 +238,23 @@ pub(super) async fn list(State(state): State<BrokerState>, auth: Authenticated, 
         tenant: Some(caller.client.tenant.clone()),
         maker: only_own(&caller.client).then(|| caller.client.id.clone()),
         state: in_state,
-        case_id: query.case.map(|c| c.parse()).transpose().map_err(|e: crate::domain::name::NameError| wrong("case", &e.to_string()))?,
+        case_id: query
+            .case
+            .map(|c| c.parse())
+            .transpose()
+            .map_err(|e: crate::domain::name::NameError| wrong("case", &e.to_string()))?,
         resource: query.resource,
-        after: query.after.map(|a| a.parse()).transpose().map_err(|e: crate::domain::id::IdError| wrong("after", &e.to_string()))?,
+        after: query
+            .after
+            .map(|a| a.parse())
+            .transpose()
+            .map_err(|e: crate::domain::id::IdError| wrong("after", &e.to_string()))?,
         limit,
     };
     let drafts = state.common.store.drafts(filter).await?;
-    let next = (drafts.len() == limit as usize).then(|| drafts.last().map(|d| d.id.to_string())).flatten();
+    let next = (drafts.len() == limit as usize)
+        .then(|| drafts.last().map(|d| d.id.to_string()))
+        .flatten();
     let drafts = drafts.iter().map(|d| DraftView::of(d, &caller.client)).collect();
     Ok(axum::Json(DraftPage { drafts, next }).into_response())
 }

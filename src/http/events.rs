@@ -48,7 +48,11 @@ pub(super) struct EventLine {
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list(State(state): State<BrokerState>, auth: Authenticated, Params(query): Params<EventsQuery>) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Params(query): Params<EventsQuery>,
+) -> Result<Response, Problem> {
     auth.with_role(&[Role::Auditor]).await?;
     let limit = match query.limit.unwrap_or(100) {
         limit @ 1..=1000 => limit,
@@ -57,6 +61,12 @@ pub(super) async fn list(State(state): State<BrokerState>, auth: Authenticated, 
     let from = query.from.unwrap_or(0);
     let events = state.common.store.events(from, limit).await?;
     let next = events.last().map_or(from, |e| e.seq + 1);
-    let events = events.into_iter().map(|e| EventLine { seq: e.seq, event: String::from_utf8_lossy(&e.bytes).into_owned() }).collect();
+    let events = events
+        .into_iter()
+        .map(|e| EventLine {
+            seq: e.seq,
+            event: String::from_utf8_lossy(&e.bytes).into_owned(),
+        })
+        .collect();
     Ok(axum::Json(EventPage { events, next }).into_response())
 }

@@ -64,7 +64,11 @@ pub(super) async fn execute(
         let read = || async { state.common.store.execution(id).await?.ok_or_else(not_found) };
         wait::until(&state.common, wait, read, is_over).await?
     };
-    let status = if is_over(&execution) { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let status = if is_over(&execution) {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
     let location = [(header::LOCATION, format!("/v1/executions/{}", execution.id))];
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
 }
@@ -93,7 +97,9 @@ pub(super) async fn show(
     Segment(id): Segment<ExecutionId>,
     Params(query): Params<WaitQuery>,
 ) -> Result<Response, Problem> {
-    let caller = auth.with_role(&[Role::Orchestrator, Role::Auditor, Role::Operator, Role::Proxy]).await?;
+    let caller = auth
+        .with_role(&[Role::Orchestrator, Role::Auditor, Role::Operator, Role::Proxy])
+        .await?;
     let wait = wait::wish(query.wait)?;
     let read = || visible(&state.common, id, &caller.client);
     let execution = wait::until(&state.common, wait, read, is_over).await?;
@@ -143,14 +149,27 @@ pub(super) async fn resolve(
     visible(&state.common, id, &caller.client).await?;
     let evidence = body.value.evidence.trim().to_owned();
     if evidence.is_empty() || evidence.chars().count() > 1000 {
-        return Err(Problem::at(Code::JsonInvalid, "/evidence", "say in 1 to 1,000 characters how you know"));
+        return Err(Problem::at(
+            Code::JsonInvalid,
+            "/evidence",
+            "say in 1 to 1,000 characters how you know",
+        ));
     }
     let resolution = match body.value.outcome {
         ResolveOutcome::Applied => Resolution::Applied,
         ResolveOutcome::NotApplied => Resolution::NotApplied,
     };
-    let op = Op { id: OperationId::generate(&*state.common.clock, &*state.common.entropy), actor: caller.actor(), request: Some(caller.request) };
-    let resolve = Resolve { execution: id, resolution, evidence, reference: body.value.reference };
+    let op = Op {
+        id: OperationId::generate(&*state.common.clock, &*state.common.entropy),
+        actor: caller.actor(),
+        request: Some(caller.request),
+    };
+    let resolve = Resolve {
+        execution: id,
+        resolution,
+        evidence,
+        reference: body.value.reference,
+    };
     let execution = state.common.store.resolve(op, resolve).await?.value;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())
 }
@@ -161,11 +180,16 @@ fn not_found() -> Problem {
 
 /// Whether the execution has an outcome that nothing in this program will change by itself.
 fn is_over(execution: &ExecutionRecord) -> bool {
-    !matches!(execution.state, ExecutionState::Claimed | ExecutionState::Dispatched | ExecutionState::Indeterminate)
+    !matches!(
+        execution.state,
+        ExecutionState::Claimed | ExecutionState::Dispatched | ExecutionState::Indeterminate
+    )
 }
 
 async fn visible(common: &Common, id: ExecutionId, client: &Client) -> Result<ExecutionRecord, Problem> {
     let wide = [Role::Auditor, Role::Operator, Role::Proxy].iter().any(|r| client.has_role(*r));
     let execution = common.store.execution(id).await?;
-    execution.filter(|e| e.tenant == client.tenant && (wide || e.maker == client.id)).ok_or_else(not_found)
+    execution
+        .filter(|e| e.tenant == client.tenant && (wide || e.maker == client.id))
+        .ok_or_else(not_found)
 }

@@ -130,15 +130,25 @@ fn common_routes() -> OpenApiRouter<Common> {
 /// The routes of a process that is the broker, the proxy, or both.
 #[must_use]
 pub fn router(common: Common, broker: Option<Arc<Broker>>, proxy: Option<Proxy>) -> Router {
-    let ready = status::Checked { common: common.clone(), broker: broker.clone(), proxy: proxy.clone() };
+    let ready = status::Checked {
+        common: common.clone(),
+        broker: broker.clone(),
+        proxy: proxy.clone(),
+    };
     let mut router = Router::new();
     if let Some(broker) = broker {
         let (routes, _) = broker_routes().split_for_parts();
-        router = router.merge(routes.with_state(BrokerState { common: common.clone(), broker }));
+        router = router.merge(routes.with_state(BrokerState {
+            common: common.clone(),
+            broker,
+        }));
     }
     if let Some(proxy) = proxy {
         let (routes, _) = proxy_routes().split_for_parts();
-        router = router.merge(routes.with_state(ProxyState { common: common.clone(), proxy }));
+        router = router.merge(routes.with_state(ProxyState {
+            common: common.clone(),
+            proxy,
+        }));
     }
     let (routes, _) = common_routes().split_for_parts();
     router
@@ -169,7 +179,14 @@ async fn identify(axum::extract::State(common): axum::extract::State<Common>, mu
 }
 
 fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {
-    let words = cause.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| cause.downcast_ref::<String>().cloned());
+    let words = cause
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| cause.downcast_ref::<String>().cloned());
     tracing::error!(cause = words.as_deref().unwrap_or("unknown"), "a handler panicked");
-    Problem::new(Code::Internal, "something went wrong; the request id in the X-Request-Id header finds it in the log").into_response()
+    Problem::new(
+        Code::Internal,
+        "something went wrong; the request id in the X-Request-Id header finds it in the log",
+    )
+    .into_response()
 }

@@ -211,26 +211,48 @@ impl Problem {
     /// A problem with this code, in these words.
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), errors: Vec::new(), rules: Vec::new(), draft_state: None }
+        Self {
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            rules: Vec::new(),
+            draft_state: None,
+        }
     }
 
     /// A fault of ours: the caller learns nothing of it, the log everything.
     #[must_use]
     pub fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %chain(error), "a request failed");
-        Self::new(Code::Internal, "something went wrong; the request id in the X-Request-Id header finds it in the log")
+        Self::new(
+            Code::Internal,
+            "something went wrong; the request id in the X-Request-Id header finds it in the log",
+        )
     }
 
     /// One place in the input.
     #[must_use]
     pub fn at(code: Code, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        let fault = Fault { pointer: pointer.into(), detail: detail.into() };
-        let detail = if fault.pointer.is_empty() { fault.detail.clone() } else { format!("{}: {}", fault.pointer, fault.detail) };
-        Self { errors: vec![fault], ..Self::new(code, detail) }
+        let fault = Fault {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        };
+        let detail = if fault.pointer.is_empty() {
+            fault.detail.clone()
+        } else {
+            format!("{}: {}", fault.pointer, fault.detail)
+        };
+        Self {
+            errors: vec![fault],
+            ..Self::new(code, detail)
+        }
     }
 
     fn with_state(self, state: DraftState) -> Self {
-        Self { draft_state: Some(state), ..self }
+        Self {
+            draft_state: Some(state),
+            ..self
+        }
     }
 
     /// The document.
@@ -349,11 +371,17 @@ impl From<StoreError> for Problem {
             StoreError::Rejected(rejection) => rejection.into(),
             StoreError::Unavailable(why) => {
                 tracing::error!(%why, "the store is unavailable");
-                Self::new(Code::StoreUnavailable, "the store did not take it and nothing was changed; try again")
+                Self::new(
+                    Code::StoreUnavailable,
+                    "the store did not take it and nothing was changed; try again",
+                )
             }
             StoreError::Ambiguous { op, why } => {
                 tracing::error!(%op, %why, "the store did not say whether an operation took place");
-                Self::new(Code::StoreAmbiguous, "it is not known whether this took place; read the state before trying again")
+                Self::new(
+                    Code::StoreAmbiguous,
+                    "it is not known whether this took place; read the state before trying again",
+                )
             }
             StoreError::Corrupt(_) => Self::internal(&error),
         }
@@ -387,6 +415,7 @@ impl From<Rejection> for Problem {
             | Rejection::Leased(_)
             | Rejection::OperationReused
             | Rejection::OperationCancelled
+            | Rejection::AttemptInDoubt(_)
             | Rejection::Exists(_) => Self::internal(&rejection),
         }
     }
@@ -405,12 +434,15 @@ impl From<ProposeError> for Problem {
             ProposeError::Compile(source) => Self::new(Code::OperationParametersInvalid, source.to_string()),
             ProposeError::Document(source) => source.into(),
             ProposeError::Store(StoreError::Rejected(Rejection::RequestKeyReused)) => Rejection::RequestKeyReused.into(),
-            ProposeError::Store(StoreError::Rejected(Rejection::DraftIs(state))) => {
-                Self::new(Code::SupersedesInvalid, format!("the draft to be replaced is {state}; leave `supersedes` out")).with_state(state)
-            }
-            ProposeError::Store(StoreError::Rejected(Rejection::NotFound)) => {
-                Self::new(Code::SupersedesInvalid, "the draft to be replaced is not an open draft of this client; leave `supersedes` out")
-            }
+            ProposeError::Store(StoreError::Rejected(Rejection::DraftIs(state))) => Self::new(
+                Code::SupersedesInvalid,
+                format!("the draft to be replaced is {state}; leave `supersedes` out"),
+            )
+            .with_state(state),
+            ProposeError::Store(StoreError::Rejected(Rejection::NotFound)) => Self::new(
+                Code::SupersedesInvalid,
+                "the draft to be replaced is not an open draft of this client; leave `supersedes` out",
+            ),
             ProposeError::Store(source) | ProposeError::Decide(DecideError::Store(source)) => source.into(),
             ProposeError::Decide(source @ DecideError::Sign(_)) => Self::internal(&source),
         }
@@ -419,14 +451,30 @@ impl From<ProposeError> for Problem {
 
 impl Problem {
     fn parameters(faults: Vec<crate::backend::ParamError>) -> Self {
-        let errors: Vec<Fault> = faults.into_iter().map(|f| Fault { pointer: format!("/parameters{}", f.pointer), detail: f.reason }).collect();
-        let detail = errors.iter().map(|f| format!("{}: {}", f.pointer, f.detail)).collect::<Vec<_>>().join("; ");
-        Self { errors, ..Self::new(Code::OperationParametersInvalid, detail) }
+        let errors: Vec<Fault> = faults
+            .into_iter()
+            .map(|f| Fault {
+                pointer: format!("/parameters{}", f.pointer),
+                detail: f.reason,
+            })
+            .collect();
+        let detail = errors
+            .iter()
+            .map(|f| format!("{}: {}", f.pointer, f.detail))
+            .collect::<Vec<_>>()
+            .join("; ");
+        Self {
+            errors,
+            ..Self::new(Code::OperationParametersInvalid, detail)
+        }
     }
 
     fn unreadable(source: &dyn std::error::Error) -> Self {
         tracing::warn!(error = %chain(source), "a backend could not be read");
-        Self::new(Code::BackendUnavailable, "the backend could not be read; nothing was changed, try again later")
+        Self::new(
+            Code::BackendUnavailable,
+            "the backend could not be read; nothing was changed, try again later",
+        )
     }
 }
 
@@ -470,7 +518,9 @@ impl From<ExchangeError> for Problem {
             ExchangeError::NotPermitted(_) => Self::new(Code::NotPermitted, detail),
             ExchangeError::Audience(_) => Self::new(Code::AudienceUnknown, detail),
             ExchangeError::Details(_) => Self::new(Code::AuthorizationDetailsDiffer, detail),
-            ExchangeError::Unmet { .. } => Self::new(Code::ApprovalPending, format!("{detail}; wait and exchange again")).with_state(DraftState::AwaitingApproval),
+            ExchangeError::Unmet { .. } => {
+                Self::new(Code::ApprovalPending, format!("{detail}; wait and exchange again")).with_state(DraftState::AwaitingApproval)
+            }
             ExchangeError::NotApproved { state, reason } => {
                 let detail = reason.map_or_else(|| detail.clone(), |words| format!("{detail}: {words}"));
                 Self::new(Code::DraftNotApproved, detail).with_state(state)
@@ -481,7 +531,10 @@ impl From<ExchangeError> for Problem {
             ExchangeError::PolicyDenies(rules) => {
                 let sentences: Vec<&str> = rules.iter().map(|r| r.reason.as_str()).collect();
                 let detail = format!("{detail}: {}", sentences.join(" "));
-                Self { rules: rules.iter().map(|r| r.id.clone()).collect(), ..Self::new(Code::PolicyDenies, detail) }
+                Self {
+                    rules: rules.iter().map(|r| r.id.clone()).collect(),
+                    ..Self::new(Code::PolicyDenies, detail)
+                }
             }
             ExchangeError::AdapterChanged => Self::new(Code::AdapterChanged, format!("{detail}; propose it again")),
             ExchangeError::ResourceMoved(_) => Self::new(Code::ResourceChanged, detail),
@@ -489,7 +542,10 @@ impl From<ExchangeError> for Problem {
             ExchangeError::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
             ExchangeError::NoSigningKey(source) => {
                 tracing::error!(error = %source, "no credential can be signed");
-                Self::new(Code::SigningKeyPastDate, "no key may sign now; an operator must run `writ keys rotate`")
+                Self::new(
+                    Code::SigningKeyPastDate,
+                    "no key may sign now; an operator must run `writ keys rotate`",
+                )
             }
             ExchangeError::Mint(source) => Self::internal(&source),
             ExchangeError::Store(source) => source.into(),
@@ -504,13 +560,17 @@ impl From<ExecuteError> for Problem {
             ExecuteError::Token(source) => Self::new(of_token(source), detail),
             ExecuteError::Document(source) => Self::at(Code::JsonInvalid, format!("/draft{}", source.pointer), source.reason),
             ExecuteError::NotFound => Rejection::NotFound.into(),
-            ExecuteError::Refused(Rejection::NotFound) => Self::new(Code::CredentialUnknown, "the credential was never issued here, or its record is gone"),
+            ExecuteError::Refused(Rejection::NotFound) => Self::new(
+                Code::CredentialUnknown,
+                "the credential was never issued here, or its record is gone",
+            ),
             ExecuteError::Refused(Rejection::DraftIs(state)) => {
                 Self::new(Code::DraftNotExecutable, format!("the draft is {state}; nothing was sent")).with_state(state)
             }
-            ExecuteError::Refused(Rejection::CredentialIs(crate::domain::lifecycle::CredentialState::Redeemed)) => {
-                Self::new(Code::CredentialSpent, "the credential was spent before; exchange the approval again if its draft still stands approved")
-            }
+            ExecuteError::Refused(Rejection::CredentialIs(crate::domain::lifecycle::CredentialState::Redeemed)) => Self::new(
+                Code::CredentialSpent,
+                "the credential was spent before; exchange the approval again if its draft still stands approved",
+            ),
             ExecuteError::Refused(source) => source.into(),
             ExecuteError::Store(source) => source.into(),
         }
@@ -603,7 +663,12 @@ mod tests {
 
     #[test]
     fn an_error_and_its_problem_carry_the_same_code() {
-        for error in [TokenError::Empty, TokenError::Expired, TokenError::DraftMismatch, TokenError::BudgetExhausted] {
+        for error in [
+            TokenError::Empty,
+            TokenError::Expired,
+            TokenError::DraftMismatch,
+            TokenError::BudgetExhausted,
+        ] {
             assert_eq!(of_token(error).as_str(), error.code());
         }
         for error in [RecordError::AlgorithmNone, RecordError::Expired, RecordError::ReasonMissing] {

@@ -59,5 +59,9 @@ pub(super) async fn read(State(state): State<ProxyState>, auth: Authenticated, b
         request: caller.request,
     };
     let result = state.proxy.read(&caller.client, request).await?;
-    Ok(axum::Json(ReadView { resource: (&result.resource).into(), fields: result.fields }).into_response())
+    Ok(axum::Json(ReadView {
+        resource: (&result.resource).into(),
+        fields: result.fields,
+    })
+    .into_response())
 }

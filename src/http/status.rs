@@ -41,7 +41,10 @@ pub(super) struct StatusView {
 /// The process runs.
 #[utoipa::path(get, path = "/healthz", tag = "status", responses((status = 200, description = "the process runs", body = StatusView)))]
 pub(super) async fn healthz() -> axum::Json<StatusView> {
-    axum::Json(StatusView { status: "ok", checks: Vec::new() })
+    axum::Json(StatusView {
+        status: "ok",
+        checks: Vec::new(),
+    })
 }
 
 /// The process can do its work: the store commits, and a key may sign.
@@ -56,18 +59,39 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     let mut checks = Vec::new();
     let ok = || "ok".to_owned();
     let store = checked.common.store.probe().await.map_or_else(|e| e.to_string(), |()| ok());
-    checks.push(Check { name: "store", status: store });
+    checks.push(Check {
+        name: "store",
+        status: store,
+    });
     let now = checked.common.clock.now();
     if let Some(broker) = &checked.broker {
         let status = broker.signing_keys().signing(now).map_or_else(|e| e.to_string(), |_| ok());
-        checks.push(Check { name: "signing_key", status });
+        checks.push(Check {
+            name: "signing_key",
+            status,
+        });
     }
     if let Some(proxy) = &checked.proxy {
-        let known = proxy.verifier.keys().iter().any(|(_, key)| key.not_before <= now && key.not_after.is_none_or(|end| now < end));
-        let status = if known { ok() } else { "no root key is valid now; rotate the keys".to_owned() };
-        checks.push(Check { name: "verifying_key", status });
+        let known = proxy
+            .verifier
+            .keys()
+            .iter()
+            .any(|(_, key)| key.not_before <= now && key.not_after.is_none_or(|end| now < end));
+        let status = if known {
+            ok()
+        } else {
+            "no root key is valid now; rotate the keys".to_owned()
+        };
+        checks.push(Check {
+            name: "verifying_key",
+            status,
+        });
     }
-    let wrong: Vec<String> = checks.iter().filter(|c| c.status != "ok").map(|c| format!("{}: {}", c.name, c.status)).collect();
+    let wrong: Vec<String> = checks
+        .iter()
+        .filter(|c| c.status != "ok")
+        .map(|c| format!("{}: {}", c.name, c.status))
+        .collect();
     if wrong.is_empty() {
         axum::Json(StatusView { status: "ok", checks }).into_response()
     } else {

@@ -70,7 +70,11 @@ pub(super) struct ExchangeView {
 )]
 pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {
     match exchange_inner(&state, auth, request).await {
-        Ok(view) => ([(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")], axum::Json(view)).into_response(),
+        Ok(view) => (
+            [(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")],
+            axum::Json(view),
+        )
+            .into_response(),
         Err(problem) => problem.into_oauth(),
     }
 }
@@ -79,15 +83,27 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
     let caller = auth?.with_role(&[Role::Orchestrator]).await?;
     let form = form(state, request).await?;
     if form.grant_type != GRANT_TYPE {
-        return Err(Problem::new(Code::GrantTypeUnsupported, format!("grant_type must be `{GRANT_TYPE}`")));
+        return Err(Problem::new(
+            Code::GrantTypeUnsupported,
+            format!("grant_type must be `{GRANT_TYPE}`"),
+        ));
     }
     let subject = match form.subject_token_type.as_str() {
         APPROVAL_RECORD => SubjectToken::Record(form.subject_token),
         DRAFT => {
-            let id = form.subject_token.parse().map_err(|e: crate::domain::id::IdError| Problem::new(Code::ParameterInvalid, format!("subject_token: {e}")))?;
+            let id = form
+                .subject_token
+                .parse()
+                .map_err(|e: crate::domain::id::IdError| Problem::new(Code::ParameterInvalid, format!("subject_token: {e}")))?;
             SubjectToken::Draft(id)
         }
-        other => return Err(token_type("subject_token_type", other, &format!("`{APPROVAL_RECORD}` or `{DRAFT}`"))),
+        other => {
+            return Err(token_type(
+                "subject_token_type",
+                other,
+                &format!("`{APPROVAL_RECORD}` or `{DRAFT}`"),
+            ));
+        }
     };
     if let Some(other) = form.requested_token_type.as_deref().filter(|t| *t != CREDENTIAL) {
         return Err(token_type("requested_token_type", other, &format!("`{CREDENTIAL}`")));
@@ -102,7 +118,17 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
         .map(|text| Json::parse(text.as_bytes()))
         .transpose()
         .map_err(|e| Problem::new(Code::AuthorizationDetailsDiffer, format!("authorization_details: {e}")))?;
-    let issued = state.broker.exchange(&caller, ExchangeRequest { subject, audience, authorization_details }).await?;
+    let issued = state
+        .broker
+        .exchange(
+            &caller,
+            ExchangeRequest {
+                subject,
+                audience,
+                authorization_details,
+            },
+        )
+        .await?;
     Ok(ExchangeView {
         // The one place where a credential leaves.
         access_token: issued.token.expose().to_owned(),
@@ -116,13 +142,19 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
 
 fn token_type(what: &str, given: &str, expected: &str) -> Problem {
     let shown: String = given.chars().take(80).flat_map(char::escape_debug).collect();
-    Problem::new(Code::TokenTypeUnsupported, format!("{what} `{shown}` is not offered: expected {expected}"))
+    Problem::new(
+        Code::TokenTypeUnsupported,
+        format!("{what} `{shown}` is not offered: expected {expected}"),
+    )
 }
 
 /// RFC 6749 section 3.2: parameters must not be repeated, and empty ones count as absent.
 async fn form(state: &BrokerState, request: Request) -> Result<ExchangeForm, Problem> {
     if body::media_type(&request).as_deref() != Some("application/x-www-form-urlencoded") {
-        return Err(Problem::new(Code::MediaTypeUnsupported, "send the body as `Content-Type: application/x-www-form-urlencoded`"));
+        return Err(Problem::new(
+            Code::MediaTypeUnsupported,
+            "send the body as `Content-Type: application/x-www-form-urlencoded`",
+        ));
     }
     let bytes = body::bytes(request, state).await?;
     let mut members = serde_json::Map::new();

@@ -24,7 +24,11 @@ pub(super) struct ResourceView {
 
 impl From<&Resource> for ResourceView {
     fn from(resource: &Resource) -> Self {
-        Self { kind: resource.kind.to_string(), id: resource.id.to_string(), version: resource.version.clone() }
+        Self {
+            kind: resource.kind.to_string(),
+            id: resource.id.to_string(),
+            version: resource.version.clone(),
+        }
     }
 }
 
@@ -39,7 +43,10 @@ pub(super) struct AmountView {
 
 impl From<Money> for AmountView {
     fn from(money: Money) -> Self {
-        Self { minor: money.minor(), currency: money.currency().to_string() }
+        Self {
+            minor: money.minor(),
+            currency: money.currency().to_string(),
+        }
     }
 }
 
@@ -77,7 +84,15 @@ impl From<&StoredVerdict> for VerdictView {
         Self {
             id: verdict.id.to_string(),
             outcome: verdict.answer.outcome.as_str().to_owned(),
-            rules: verdict.answer.rules.iter().map(|r| RuleView { id: r.id.clone(), reason: r.reason.clone() }).collect(),
+            rules: verdict
+                .answer
+                .rules
+                .iter()
+                .map(|r| RuleView {
+                    id: r.id.clone(),
+                    reason: r.reason.clone(),
+                })
+                .collect(),
             policy_id: policy.id.clone(),
             policy_version: policy.version,
             policy_sha256: policy.sha256.to_string(),
@@ -98,7 +113,15 @@ pub(super) struct NeedView {
 }
 
 fn needs(requirement: &Requirement) -> Vec<NeedView> {
-    requirement.all_of.iter().map(|n| NeedView { queue: n.queue.to_string(), count: n.count, step_up: n.step_up }).collect()
+    requirement
+        .all_of
+        .iter()
+        .map(|n| NeedView {
+            queue: n.queue.to_string(),
+            count: n.count,
+            step_up: n.step_up,
+        })
+        .collect()
 }
 
 /// A signature that came.
@@ -178,7 +201,11 @@ pub(super) struct ExecutionLine {
 
 impl From<&ExecutionSummary> for ExecutionLine {
     fn from(execution: &ExecutionSummary) -> Self {
-        Self { id: execution.id.to_string(), state: execution.state.to_string(), reference: execution.reference.clone() }
+        Self {
+            id: execution.id.to_string(),
+            state: execution.state.to_string(),
+            reference: execution.reference.clone(),
+        }
     }
 }
 
@@ -355,7 +382,11 @@ impl From<&ExecutionRecord> for ExecutionView {
             lookups: execution
                 .lookups
                 .iter()
-                .map(|l| LookUpView { at: l.at.to_string(), step: l.step.clone(), finding: l.finding.clone() })
+                .map(|l| LookUpView {
+                    at: l.at.to_string(),
+                    step: l.step.clone(),
+                    finding: l.finding.clone(),
+                })
                 .collect(),
             changed_at: execution.changed_at.to_string(),
         }

@@ -15,7 +15,10 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) fn wish(seconds: Option<u64>) -> Result<Duration, Problem> {
     match seconds.unwrap_or(0) {
         wish @ 0..=MAX_WAIT => Ok(Duration::from_secs(wish)),
-        more => Err(Problem::new(Code::ParameterInvalid, format!("wait={more} is too long: at most {MAX_WAIT} seconds, then ask again"))),
+        more => Err(Problem::new(
+            Code::ParameterInvalid,
+            format!("wait={more} is too long: at most {MAX_WAIT} seconds, then ask again"),
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Dispatch: look once more whether what was approved still holds, write the attempt down, then send the stored bytes with the stored key.
 
 use super::{Parts, Plan, PlanError};
-use crate::backend::Sent;
+use crate::backend::{Credential, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
@@ -20,7 +20,10 @@ impl Permit {
     /// have sent it already.
     fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>) -> Option<Self> {
         let fresh = !applied.replayed && applied.value.state == ExecutionState::Dispatched;
-        fresh.then(|| Self { request: plan.document.request.clone(), key: applied.value.key })
+        fresh.then(|| Self {
+            request: plan.document.request.clone(),
+            key: applied.value.key,
+        })
     }
 }
 
@@ -33,7 +36,7 @@ impl Parts {
             Err(PlanError::Store(error)) => return Err(error),
         };
         if let Some(read) = plan.operation.precondition(&plan.document) {
-            match self.clients.read(&read).await {
+            match self.clients.read(&read, Credential::Read).await {
                 Ok(answer) => {
                     if let Err(moved) = plan.operation.precondition_holds(&plan.document, &answer) {
                         tracing::info!(execution.id = %execution.id, why = %moved, "the resource has changed since it was approved; nothing is sent");
@@ -58,7 +61,7 @@ impl Parts {
             fence: execution.fence,
             request_sha256: Digest::of(&wire),
             lease: self.settings.lease,
-            send_window: plan.operation.send_window(),
+            send_window: plan.send_window(),
         };
         let applied = self.surely(|op| self.store.dispatch(op, dispatch.clone())).await?;
         let Some(permit) = Permit::of(&applied, plan) else {
@@ -76,7 +79,12 @@ impl Parts {
     }
 
     async fn abort(&self, execution: &ExecutionRecord, code: &str, then: AfterAbort) -> Result<ExecutionRecord, StoreError> {
-        let abort = Abort { execution: execution.id, fence: execution.fence, code: code.to_owned(), then };
+        let abort = Abort {
+            execution: execution.id,
+            fence: execution.fence,
+            code: code.to_owned(),
+            then,
+        };
         Ok(self.surely(|op| self.store.abort(op, abort.clone())).await?.value)
     }
 }

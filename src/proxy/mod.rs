@@ -16,7 +16,7 @@ pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{ExecuteError, ExecuteRequest, Subject};
 
 use crate::audit::{Actor, EventBody};
-use crate::backend::{Backends, Clients, Operation};
+use crate::backend::{Backends, Clients, Operation, Replay};
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{DraftId, OperationId, RequestId};
@@ -81,13 +81,30 @@ impl Parts {
     }
 
     fn op(&self, request: Option<RequestId>) -> Op {
-        Op { id: OperationId::generate(&*self.clock, &*self.entropy), actor: self.actor(), request }
+        Op {
+            id: OperationId::generate(&*self.clock, &*self.entropy),
+            actor: self.actor(),
+            request,
+        }
     }
 
     /// Writes a denial or a read down. That it could not be written is logged: the denial stands all the same.
     async fn note(&self, request: Option<RequestId>, event: EventBody) {
-        let op = Op { actor: event.actor.clone(), ..self.op(request) };
-        if let Err(error) = self.store.note(op, EventBody { request_id: request, ..event }).await {
+        let op = Op {
+            actor: event.actor.clone(),
+            ..self.op(request)
+        };
+        if let Err(error) = self
+            .store
+            .note(
+                op,
+                EventBody {
+                    request_id: request,
+                    ..event
+                },
+            )
+            .await
+        {
             tracing::error!(%error, "an event could not be written to the audit log");
         }
     }
@@ -96,7 +113,7 @@ impl Parts {
     async fn plan(&self, execution: &ExecutionRecord) -> Result<Plan<'_>, PlanError> {
         let document = self.document(execution.draft, execution).await?;
         let operation = self.backends.operation(&execution.operation).ok_or(PlanError::AdapterChanged)?;
-        if document.adapter != *operation.adapter() {
+        if document.adapter != *operation.backend().adapter() {
             return Err(PlanError::AdapterChanged);
         }
         Ok(Plan { document, operation })
@@ -104,7 +121,11 @@ impl Parts {
 
     async fn document(&self, draft: DraftId, execution: &ExecutionRecord) -> Result<DraftDocument, PlanError> {
         let corrupt = |why: String| PlanError::Store(StoreError::Corrupt(why));
-        let bytes = self.store.draft_bytes(draft).await?.ok_or_else(|| corrupt(format!("draft {draft} has no bytes")))?;
+        let bytes = self
+            .store
+            .draft_bytes(draft)
+            .await?
+            .ok_or_else(|| corrupt(format!("draft {draft} has no bytes")))?;
         if crate::domain::digest::DraftHash::of_canonical(&bytes) != execution.hash {
             return Err(corrupt(format!("the bytes of draft {draft} do not hash to its hash")));
         }
@@ -135,6 +156,14 @@ impl Parts {
 struct Plan<'a> {
     document: DraftDocument,
     operation: &'a Operation,
+}
+
+impl Plan<'_> {
+    /// From the first send to the moment nothing may be sent any more; zero where the backend recognises no key.
+    fn send_window(&self) -> Duration {
+        let window = self.operation.window().filter(|w| w.replay != Replay::Never);
+        window.map_or(Duration::ZERO, |w| w.window.saturating_sub(w.safety))
+    }
 }
 
 /// Why an execution cannot go on here.

@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note, ProviderPart};
-use crate::backend::{ParamError, ReadError};
+use crate::backend::{Credential, FactsError, ParamError, ReadError};
 use crate::domain::draft::Resource;
 use crate::domain::id::RequestId;
 use crate::domain::json::Json;
@@ -53,6 +53,9 @@ pub enum ReadDenied {
     /// The backend did not answer, or not with what is declared.
     #[error("the backend could not be read")]
     Unreadable(#[source] ReadError),
+    /// The backend answered without what is declared.
+    #[error("the backend's answer does not hold what the operation declares")]
+    Unshaped(#[source] FactsError),
 }
 
 impl Proxy {
@@ -71,8 +74,21 @@ impl Proxy {
         };
         match &outcome {
             Ok(result) => {
-                let provider = ProviderPart { status: Some(200), reference: None, rule: None, body_sha256: None };
-                self.note(Some(request.request), EventBody { resource: Some(result.resource.clone()), provider: Some(provider), ..event }).await;
+                let provider = ProviderPart {
+                    status: Some(200),
+                    reference: None,
+                    rule: None,
+                    body_sha256: None,
+                };
+                self.note(
+                    Some(request.request),
+                    EventBody {
+                        resource: Some(result.resource.clone()),
+                        provider: Some(provider),
+                        ..event
+                    },
+                )
+                .await;
             }
             Err(ReadDenied::UnknownOperation(_) | ReadDenied::NotARead(_) | ReadDenied::NotPermitted(_)) => {
                 self.note(Some(request.request), event.denied("not_permitted")).await;
@@ -84,7 +100,10 @@ impl Proxy {
 
     async fn read_inner(&self, client: &Client, request: &ReadRequest) -> Result<ReadResult, ReadDenied> {
         let name = &request.operation;
-        let operation = self.backends.operation(name).ok_or_else(|| ReadDenied::UnknownOperation(name.clone()))?;
+        let operation = self
+            .backends
+            .operation(name)
+            .ok_or_else(|| ReadDenied::UnknownOperation(name.clone()))?;
         if !operation.is_read() {
             return Err(ReadDenied::NotARead(name.clone()));
         }
@@ -92,13 +111,17 @@ impl Proxy {
             return Err(ReadDenied::NotPermitted(name.clone()));
         }
         let checked = operation.check(&request.parameters).map_err(ReadDenied::Parameters)?;
-        let plan = operation.read_plan(&checked);
-        let answer = self.clients.read(&plan).await.map_err(ReadDenied::Unreadable)?;
+        let plan = operation.read_plan(&checked).ok_or_else(|| ReadDenied::NotARead(name.clone()))?;
+        let answer = self.clients.read(&plan, Credential::Read).await.map_err(ReadDenied::Unreadable)?;
         if answer.status == 404 {
             return Err(ReadDenied::Absent(operation.resource_type().to_string()));
         }
-        let fields = operation.shape(&answer).map_err(ReadDenied::Unreadable)?;
-        let resource = Resource { kind: operation.resource_type().clone(), id: checked.resource_id().clone(), version: None };
+        let fields = operation.shape(&answer).map_err(ReadDenied::Unshaped)?;
+        let resource = Resource {
+            kind: operation.resource_type().clone(),
+            id: checked.resource().clone(),
+            version: None,
+        };
         Ok(ReadResult { resource, fields })
     }
 }

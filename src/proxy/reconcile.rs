@@ -3,13 +3,20 @@
 
 use super::settle::code;
 use super::{Parts, Plan, PlanError};
-use crate::backend::{Classified, Finding, Outcome, Step};
+use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, ReadError, Step};
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
 use crate::store::StoreError;
 use crate::store::contract::{HandOff, LookUp, Settled};
 use crate::store::record::{ExecutionRecord, LookUpRecord};
+
+/// What a look-up finds when the thing is not there; by itself it proves nothing.
+const ABSENT: &str = "absent";
+
+fn unreadable(error: &ReadError) -> Finding {
+    Finding::Inconclusive { why: error.to_string() }
+}
 
 impl Parts {
     /// One round of finding out. Ends in a known outcome, in a person's hands, or with a time to look again.
@@ -28,15 +35,27 @@ impl Parts {
             if self.may_send(&execution, &plan) {
                 return self.send(execution, &plan).await;
             }
-            return self.found(&execution, &plan, "attempts", Settled::NotApplied { code: "never_executed".to_owned() }, None).await;
+            return self
+                .found(
+                    &execution,
+                    &plan,
+                    "attempts",
+                    Settled::NotApplied {
+                        code: "never_executed".to_owned(),
+                    },
+                    None,
+                )
+                .await;
         }
         let mut current = execution;
         for step in plan.operation.reconcile() {
-            current = match step {
-                Step::Replay if self.may_send(&current, &plan) => return self.send(current, &plan).await,
-                Step::Replay => continue,
-                look_up => self.look(current, &plan, look_up).await?,
-            };
+            if step.is_replay() {
+                if self.may_send(&current, &plan) {
+                    return self.send(current, &plan).await;
+                }
+                continue;
+            }
+            current = self.look(current, &plan, step).await?;
             if current.state != ExecutionState::Indeterminate {
                 return Ok(current);
             }
@@ -47,25 +66,69 @@ impl Parts {
         Ok(current)
     }
 
-    /// One look-up step.
+    /// One look-up step, through all its pages.
     async fn look(&self, execution: ExecutionRecord, plan: &Plan<'_>, step: &Step) -> Result<ExecutionRecord, StoreError> {
-        let name = step.name();
-        let answers = match self.clients.follow(plan.operation, &plan.document, &execution.key, step).await {
-            Ok(answers) => answers,
-            Err(error) => {
-                tracing::warn!(execution.id = %execution.id, %error, "a look-up failed; it is tried again");
-                return self.found(&execution, plan, name, Settled::Indeterminate { code: "look_up_failed".to_owned() }, None).await;
+        let mut answers = Vec::new();
+        let mut page = plan.operation.look_up(step, &plan.document, &execution.key);
+        let finding = loop {
+            let Some(read) = page.take() else {
+                break Finding::Inconclusive {
+                    why: "nothing to read".to_owned(),
+                };
+            };
+            match self.clients.read(&read, Credential::Read).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) => break unreadable(&error),
+            }
+            match plan.operation.evaluate(step, &plan.document, &execution.key, &answers) {
+                Finding::More(next) => page = Some(next),
+                finding => break finding,
             }
         };
-        let settled = match plan.operation.evaluate(&plan.document, &execution.key, step, &answers) {
-            Finding::Found(Classified { outcome: Outcome::Applied, reference, .. }) => Settled::Applied { reference },
-            Finding::Found(Classified { outcome: Outcome::Pending, reference, .. }) => Settled::Pending { reference },
-            // What was made with our key exists and has failed: that is proof, unlike a refusal.
-            Finding::Found(Classified { outcome: Outcome::Failed, rule, .. }) => Settled::NotApplied { code: rule },
-            Finding::Absent { proof } if proof.is_proof() => Settled::NotApplied { code: "absence_proven".to_owned() },
-            _ => Settled::Indeterminate { code: "look_up_inconclusive".to_owned() },
+        let inconclusive = || Settled::Indeterminate {
+            code: "look_up_inconclusive".to_owned(),
         };
-        self.found(&execution, plan, name, settled, answers.last()).await
+        let settled = match finding {
+            Finding::Found(Classified {
+                outcome: Outcome::Applied,
+                reference,
+                ..
+            }) => Settled::Applied { reference },
+            Finding::Found(Classified {
+                outcome: Outcome::Pending,
+                reference,
+                ..
+            }) => Settled::Pending { reference },
+            // What was made with our key exists and has failed: that is proof, unlike a refusal.
+            Finding::Found(Classified {
+                outcome: Outcome::Failed,
+                rule,
+                ..
+            }) => Settled::NotApplied { code: rule },
+            Finding::Absent { proof: Some(proof) } if self.absence_proven(&execution, step, proof) => Settled::NotApplied {
+                code: "absence_proven".to_owned(),
+            },
+            Finding::Absent { .. } => Settled::Indeterminate { code: ABSENT.to_owned() },
+            Finding::Inconclusive { why } => {
+                tracing::warn!(execution.id = %execution.id, why, "a look-up decided nothing");
+                inconclusive()
+            }
+            Finding::Found(_) | Finding::More(_) => inconclusive(),
+        };
+        self.found(&execution, plan, step.name(), settled, answers.last()).await
+    }
+
+    /// Whether "it is not there" has been said often enough, late enough after the last send, for the backend's file to call it proof.
+    fn absence_proven(&self, execution: &ExecutionRecord, step: &Step, proof: Proof) -> bool {
+        let Some(settled) = execution.attempts.last().map(|a| a.sent_at.plus(proof.settle)) else {
+            return false;
+        };
+        let before = execution
+            .lookups
+            .iter()
+            .filter(|l| l.step == step.name() && l.finding == ABSENT && l.at >= settled)
+            .count();
+        self.clock.now() >= settled && before + 1 >= proof.repeats as usize
     }
 
     async fn found(
@@ -74,17 +137,18 @@ impl Parts {
         plan: &Plan<'_>,
         step: &str,
         settled: Settled,
-        answer: Option<&crate::backend::Answer>,
+        answer: Option<&Answer>,
     ) -> Result<ExecutionRecord, StoreError> {
         let now = self.clock.now();
         let finding = match &settled {
             Settled::Applied { .. } => "applied",
             Settled::Pending { .. } => "pending",
             Settled::NotApplied { .. } => "not_applied",
+            Settled::Indeterminate { code } if code == ABSENT => ABSENT,
             Settled::Indeterminate { .. } => "inconclusive",
         };
         let tries = execution.attempts.len() + execution.lookups.len();
-        let next_action_at = matches!(settled, Settled::Indeterminate { .. }).then(|| now.plus(self.backoff(plan, tries)));
+        let next_action_at = matches!(settled, Settled::Indeterminate { .. }).then(|| now.plus(self.pause(plan, tries, answer)));
         let result = LookUpRecord {
             at: now,
             step: step.to_owned(),
@@ -92,26 +156,41 @@ impl Parts {
             status: answer.map(|a| a.status),
             body_sha256: answer.map(|a| Digest::of(&a.body)),
         };
-        let look_up = LookUp { execution: execution.id, fence: execution.fence, settled, result, next_action_at };
+        let look_up = LookUp {
+            execution: execution.id,
+            fence: execution.fence,
+            settled,
+            result,
+            next_action_at,
+        };
         Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value)
     }
 
     /// Whether another attempt with the same key may be sent. The store asks again about the window in the step that writes it down.
     fn may_send(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
         let recognised = plan.document.request.idempotency_key != KeyPlacement::None;
-        let attempts_left = execution.attempts.len() < plan.operation.retry().max_attempts() as usize;
+        let attempts_left = plan
+            .operation
+            .retry()
+            .is_some_and(|retry| execution.attempts.len() < retry.attempts() as usize);
         let in_window = execution.send_until.is_none_or(|until| self.clock.now() < until);
         recognised && attempts_left && in_window && !self.gave_up(execution, plan)
     }
 
     fn gave_up(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
         let first = execution.first_sent_at.unwrap_or(execution.claimed_at);
-        self.clock.now() >= first.plus(plan.operation.retry().give_up())
+        plan.operation
+            .retry()
+            .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()))
     }
 
     async fn hand_off(&self, execution: &ExecutionRecord, why: &str) -> Result<ExecutionRecord, StoreError> {
         tracing::warn!(execution.id = %execution.id, draft.id = %execution.draft, why, "the outcome cannot be found out; a person must");
-        let hand_off = HandOff { execution: execution.id, fence: execution.fence, code: why.to_owned() };
+        let hand_off = HandOff {
+            execution: execution.id,
+            fence: execution.fence,
+            code: why.to_owned(),
+        };
         Ok(self.surely(|op| self.store.hand_off(op, hand_off.clone())).await?.value)
     }
 }

@@ -10,7 +10,7 @@ use crate::domain::secret::Secret;
 use crate::store::contract::{Redeem, Redeemed};
 use crate::store::record::{DraftRecord, ExecutionRecord};
 use crate::store::{Rejection, StoreError};
-use crate::token::{RequestFacts, TokenError};
+use crate::token::{GrantResource, RequestFacts, TokenError};
 
 /// What is to be executed.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl Proxy {
     async fn redeem(&self, request: &ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
         let now = self.clock.now();
         let signed = self.verifier.read(request.token.expose(), now)?;
-        seen.credential = Some(signed.credential());
+        seen.credential = Some(signed.grant().credential);
         let (id, hash) = match &request.subject {
             Subject::Id(id) => (*id, None),
             Subject::Document(json) => {
@@ -100,19 +100,16 @@ impl Proxy {
         let draft = self.store.draft(id).await?.ok_or(ExecuteError::NotFound)?;
         let facts = RequestFacts {
             operation: draft.operation.clone(),
-            tenant: draft.tenant.clone(),
-            resource_type: draft.resource.kind.clone(),
-            resource_id: draft.resource.id.clone(),
+            resource: GrantResource::new(draft.tenant.clone(), &draft.resource),
             // A document that was sent along speaks for itself: if it is not the stored one, its hash is not the signed one.
             draft_hash: hash.unwrap_or(draft.hash),
-            audience: self.settings.audience.clone(),
         };
         seen.draft = Some(draft);
         let verified = self.verifier.authorize(signed, &facts, now)?;
         let grant = verified.grant();
         let redeem = Redeem {
             credential: grant.credential,
-            approval: grant.approval,
+            approval: grant.jti,
             draft: id,
             hash: grant.draft_hash,
             audience: grant.audience.clone(),
@@ -134,7 +131,12 @@ struct Seen {
 impl Seen {
     fn event(self) -> EventBody {
         let event = EventBody::new(EventKind::Note(Note::UseDenied), Actor::new(ActorKind::Anonymous, "bearer"));
-        let credential = self.credential.map(|id| CredentialPart { id, root_key_id: None, audience: None, expires_at: None });
+        let credential = self.credential.map(|id| CredentialPart {
+            id,
+            root_key_id: None,
+            audience: None,
+            expires_at: None,
+        });
         match self.draft {
             Some(d) => EventBody {
                 tenant: Some(d.tenant),

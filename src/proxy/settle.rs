@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::{Parts, Plan};
-use crate::backend::{Classified, Outcome, Sent};
-use crate::domain::clock::random;
+use crate::backend::{Answer, Classified, Outcome, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
@@ -31,15 +30,28 @@ pub(super) mod code {
 
 impl Parts {
     /// Records what came of the execution's last attempt.
-    pub(super) async fn settle_attempt(&self, execution: ExecutionRecord, plan: &Plan<'_>, sent: Sent) -> Result<ExecutionRecord, StoreError> {
+    pub(super) async fn settle_attempt(
+        &self,
+        execution: ExecutionRecord,
+        plan: &Plan<'_>,
+        sent: Sent,
+    ) -> Result<ExecutionRecord, StoreError> {
         let now = self.clock.now();
         let Some(attempt) = execution.attempts.last() else {
-            return Err(StoreError::Corrupt(format!("execution {} is dispatched without an attempt", execution.id)));
+            return Err(StoreError::Corrupt(format!(
+                "execution {} is dispatched without an attempt",
+                execution.id
+            )));
         };
-        let earlier_doubt = execution.attempts.iter().filter(|a| a.n != attempt.n).any(|a| a.result.as_ref().is_none_or(|r| !r.conclusive));
-        let (settled, result, wait) = self.judge(plan, sent, earlier_doubt, now);
+        let earlier_doubt = execution
+            .attempts
+            .iter()
+            .filter(|a| a.n != attempt.n)
+            .any(|a| a.result.as_ref().is_none_or(|r| !r.conclusive));
+        let answer = if let Sent::Answer(answer) = &sent { Some(answer) } else { None };
+        let pause = self.pause(plan, execution.attempts.len(), answer);
+        let (settled, result) = judge(plan, &sent, earlier_doubt, now);
         let open = matches!(settled, Settled::Indeterminate { .. });
-        let pause = wait.unwrap_or_else(|| self.backoff(plan, execution.attempts.len()));
         let settle = Settle {
             execution: execution.id,
             fence: execution.fence,
@@ -52,53 +64,54 @@ impl Parts {
         Ok(self.surely(|op| self.store.settle(op, settle.clone())).await?.value)
     }
 
-    fn judge(&self, plan: &Plan<'_>, sent: Sent, earlier_doubt: bool, now: Timestamp) -> (Settled, AttemptResult, Option<Duration>) {
-        let result = |outcome: &str, conclusive: bool| AttemptResult {
-            at: now,
-            outcome: outcome.to_owned(),
-            conclusive,
-            status: None,
-            rule: None,
-            body_sha256: None,
-        };
-        let open = |code: &str| Settled::Indeterminate { code: code.to_owned() };
-        let answer = match sent {
-            Sent::NotSent { why } => {
-                tracing::warn!(%why, "the request was not sent");
-                return (open(code::NOT_SENT), result("not_sent", true), None);
-            }
-            Sent::Lost { why } => {
-                tracing::warn!(%why, "the answer was lost; the outcome will be looked up");
-                return (open(code::ANSWER_LOST), result("lost", false), None);
-            }
-            Sent::Answer(answer) => answer,
-        };
-        let Classified { outcome, reference, rule } = plan.operation.classify(&plan.document, &answer);
-        let with = |conclusive: bool| AttemptResult {
-            status: Some(answer.status),
-            rule: Some(rule.clone()),
-            body_sha256: Some(Digest::of(&answer.body)),
-            ..result(outcome.as_str(), conclusive)
-        };
-        let wait = plan.operation.retry().retry_after(&answer, now);
-        match outcome {
-            Outcome::Applied => (Settled::Applied { reference }, with(true), None),
-            Outcome::Pending => (Settled::Pending { reference }, with(true), None),
-            Outcome::Failed if earlier_doubt => (open(code::REFUSED_AFTER_DOUBT), with(true), None),
-            Outcome::Failed => (Settled::NotApplied { code: rule.clone() }, with(true), None),
-            Outcome::NotExecuted => (open(code::NOT_EXECUTED), with(true), wait),
-            Outcome::InFlight => (open(code::IN_FLIGHT), with(false), wait),
-            Outcome::Mismatch => (open(code::KEY_MISMATCH), with(false), Some(Duration::ZERO)),
-            Outcome::Ambiguous => (open(code::UNPROVEN), with(false), wait),
-        }
+    /// How long to wait before the next try: what the answer asks for, otherwise the file's backoff with full jitter, so that clients that
+    /// failed together do not come back together.
+    pub(super) fn pause(&self, plan: &Plan<'_>, tries: usize, answer: Option<&Answer>) -> Duration {
+        let next = u32::try_from(tries).unwrap_or(u32::MAX).saturating_add(1);
+        plan.operation
+            .retry()
+            .map_or(Duration::ZERO, |retry| retry.wait(next, answer, self.clock.now(), &*self.entropy))
     }
+}
 
-    /// Exponential, capped, with full jitter: clients that failed together do not come back together.
-    pub(super) fn backoff(&self, plan: &Plan<'_>, tries: usize) -> Duration {
-        let retry = plan.operation.retry();
-        let exponent = u32::try_from(tries.saturating_sub(1)).unwrap_or(16).min(16);
-        let ceiling = retry.base().saturating_mul(1 << exponent).min(retry.cap());
-        let share = f64::from(u16::from_le_bytes(random::<2>(&*self.entropy))) / f64::from(u16::MAX);
-        ceiling.mul_f64(share)
+/// What came back, and what it amounts to.
+fn judge(plan: &Plan<'_>, sent: &Sent, earlier_doubt: bool, now: Timestamp) -> (Settled, AttemptResult) {
+    let result = |outcome: &str, conclusive: bool| AttemptResult {
+        at: now,
+        outcome: outcome.to_owned(),
+        conclusive,
+        status: None,
+        rule: None,
+        body_sha256: None,
+    };
+    let open = |code: &str| Settled::Indeterminate { code: code.to_owned() };
+    let answer = match sent {
+        Sent::NotSent { why } => {
+            tracing::warn!(%why, "the request was not sent");
+            return (open(code::NOT_SENT), result("not_sent", true));
+        }
+        Sent::Lost { why } => {
+            tracing::warn!(%why, "the answer was lost; the outcome will be looked up");
+            return (open(code::ANSWER_LOST), result("lost", false));
+        }
+        Sent::Answer(answer) => answer,
+    };
+    let Classified { outcome, reference, rule } = plan.operation.classify(&plan.document, answer);
+    let with = |conclusive: bool| AttemptResult {
+        status: Some(answer.status),
+        rule: Some(rule.clone()),
+        body_sha256: Some(Digest::of(&answer.body)),
+        ..result(outcome.as_str(), conclusive)
+    };
+    match outcome {
+        Outcome::Applied => (Settled::Applied { reference }, with(true)),
+        Outcome::Pending => (Settled::Pending { reference }, with(true)),
+        // The refusal is about this attempt. An earlier one may be the very reason for it.
+        Outcome::Failed if earlier_doubt => (open(code::REFUSED_AFTER_DOUBT), with(true)),
+        Outcome::Failed => (Settled::NotApplied { code: rule.clone() }, with(true)),
+        Outcome::NotExecuted => (open(code::NOT_EXECUTED), with(true)),
+        Outcome::InFlight => (open(code::IN_FLIGHT), with(false)),
+        Outcome::Mismatch => (open(code::KEY_MISMATCH), with(false)),
+        Outcome::Ambiguous => (open(code::UNPROVEN), with(false)),
     }
 }

@@ -40,8 +40,12 @@ impl Proxy {
         let due = self.store.due(32).await?;
         let mut taken = 0;
         for execution in due {
-            let take =
-                TakeOver { execution: execution.id, fence: execution.fence, holder: self.settings.holder.clone(), lease: self.settings.lease };
+            let take = TakeOver {
+                execution: execution.id,
+                fence: execution.fence,
+                holder: self.settings.holder.clone(),
+                lease: self.settings.lease,
+            };
             match self.store.take_over(self.op(None), take).await {
                 Ok(applied) => {
                     taken += 1;
