@@ -1,1 +1,423 @@
 //! Composition root: clock, entropy, store, policies, backends, routers, shutdown.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use ring::rand::SecureRandom as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::approval::RecordSigner;
+use crate::backend::{Backends, Clients, Need};
+use crate::broker::{self, Broker};
+use crate::config::{self, Config};
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::name::{KeyId, PrincipalId};
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::http::{self, Common, CommonParts};
+use crate::policy::Policy;
+use crate::proxy::{self, Proxy};
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE, Verifier};
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "the composition root owns the machine's clock")]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The operating system's source of randomness.
+#[derive(Debug)]
+pub struct SystemEntropy(ring::rand::SystemRandom);
+
+impl SystemEntropy {
+    /// The source.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "the composition root owns the source of randomness")]
+    pub fn new() -> Self {
+        Self(ring::rand::SystemRandom::new())
+    }
+}
+
+impl Default for SystemEntropy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, buffer: &mut [u8]) {
+        // A machine without randomness cannot make a nonce; going on with zeros would be worse than ending.
+        if self.0.fill(buffer).is_err() {
+            tracing::error!("the operating system gives no randomness");
+            std::process::abort();
+        }
+    }
+}
+
+/// Which parts of writ a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The broker and the proxy.
+    All,
+    /// The broker only: it holds the signing keys and the secrets for facts.
+    Broker,
+    /// The proxy only: it holds public keys and the secrets that execute.
+    Proxy,
+}
+
+impl Part {
+    const fn is_broker(self) -> bool {
+        matches!(self, Self::All | Self::Broker)
+    }
+
+    const fn is_proxy(self) -> bool {
+        matches!(self, Self::All | Self::Proxy)
+    }
+
+    const fn need(self) -> Need {
+        match self {
+            Self::All => Need::All,
+            Self::Broker => Need::Broker,
+            Self::Proxy => Need::Proxy,
+        }
+    }
+}
+
+/// What keeps the process from starting: everything that is wrong, one sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Faults(pub Vec<String>);
+
+/// Where the environment's values come from: the process's own, or a test's.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Clock and chance, given to everything below.
+#[derive(Clone)]
+pub struct Outside {
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl Outside {
+    /// The machine's own.
+    #[must_use]
+    pub fn system() -> Self {
+        Self { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy::new()) }
+    }
+}
+
+/// A process, put together and not yet serving.
+pub struct App {
+    config: Config,
+    part: Part,
+    outside: Outside,
+    /// Where state is kept.
+    pub store: Arc<dyn Store>,
+    /// The broker, if this process is one.
+    pub broker: Option<Arc<Broker>>,
+    /// The proxy, if this process is one.
+    pub proxy: Option<Proxy>,
+    tasks: TaskTracker,
+}
+
+impl App {
+    /// Puts a process together on the store the configuration names.
+    ///
+    /// # Errors
+    /// [`Faults`]: everything that is wrong with the store, the policy, the backend files, the keys and the secrets.
+    pub fn assemble(config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let mut faults = check(config, part, &outside, env).err().map(|f| f.0).unwrap_or_default();
+        let store = match open_store(config, &outside) {
+            Ok(store) => Some(store),
+            Err(error) => {
+                faults.push(error);
+                None
+            }
+        };
+        match store {
+            Some(store) if faults.is_empty() => Self::on(store, config, part, outside, env),
+            _ => Err(Faults(faults)),
+        }
+    }
+
+    /// Puts a process together on a store that is open already.
+    ///
+    /// # Errors
+    /// [`Faults`], as for [`App::assemble`].
+    pub fn on(store: Arc<dyn Store>, config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let parts = Checked::load(config, part, &outside, env)?;
+        let tasks = TaskTracker::new();
+        let broker = match parts.broker {
+            None => None,
+            Some((policy, facts, rule_signer, keys)) => Some(Arc::new(Broker {
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+                policy: Arc::new(policy),
+                backends: parts.backends.clone(),
+                facts: Arc::new(facts),
+                rule_signer: Arc::new(rule_signer),
+                keys: RwLock::new(Arc::new(keys)),
+                settings: broker::Settings {
+                    audience: config.audience.clone(),
+                    proxies: vec![config.proxy_audience.clone()],
+                    draft_lifetime: config.draft_lifetime,
+                    card_lifetime: config.card_lifetime,
+                    execution_window: config.execution_window,
+                    policy_approver: config.policy_approver.clone(),
+                },
+            })),
+        };
+        let proxy = parts.proxy.map(|(clients, keys)| {
+            Proxy::new(proxy::Parts {
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+                backends: parts.backends.clone(),
+                clients: Arc::new(clients),
+                verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
+                settings: proxy::Settings {
+                    audience: config.proxy_audience.clone(),
+                    holder: config.proxy_name.clone(),
+                    lease: config.lease,
+                },
+                tasks: tasks.clone(),
+            })
+        });
+        Ok(Self { config: config.clone(), part, outside, store, broker, proxy, tasks })
+    }
+
+    /// The process's routes.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        let common = Common::new(CommonParts {
+            store: self.store.clone(),
+            clock: self.outside.clock.clone(),
+            entropy: self.outside.entropy.clone(),
+            public_url: self.config.public_url.clone(),
+        });
+        http::router(common, self.broker.clone(), self.proxy.clone())
+    }
+
+    /// The address the process listens on.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        match self.part {
+            Part::All | Part::Broker => self.config.broker_listen,
+            Part::Proxy => self.config.proxy_listen,
+        }
+    }
+
+    /// Waits until no execution is under way in this process.
+    pub async fn settle(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
+    }
+
+    /// Serves on the listener until `shutdown`, then finishes what has begun: open requests, and every execution past its redeem.
+    ///
+    /// # Errors
+    /// What the operating system says about the listener.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+        let keeper = tokio::spawn(keep(self.broker.clone(), self.proxy.clone(), self.config.keys.clone(), shutdown.clone()));
+        let stop = shutdown.clone();
+        let served = axum::serve(listener, self.router()).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+        shutdown.cancel();
+        if keeper.await.is_err() {
+            tracing::error!("the housekeeping task ended badly");
+        }
+        self.settle().await;
+        served
+    }
+}
+
+/// How often executions that are due are looked for.
+const PROXY_SWEEP: Duration = Duration::from_millis(200);
+/// How often what is past its time is ended.
+const BROKER_SWEEP: Duration = Duration::from_secs(2);
+/// How often the key files are looked at.
+const KEY_LOOK: Duration = Duration::from_secs(5);
+
+/// Housekeeping: sweeps, and keys that were rotated while the process runs.
+async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: std::path::PathBuf, shutdown: CancellationToken) {
+    let mut proxy_turn = tokio::time::interval(PROXY_SWEEP);
+    let mut broker_turn = tokio::time::interval(BROKER_SWEEP);
+    let mut key_turn = tokio::time::interval(KEY_LOOK);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = proxy_turn.tick(), if proxy.is_some() => {
+                if let Some(proxy) = &proxy
+                    && let Err(error) = proxy.sweep().await
+                {
+                    tracing::error!(%error, "the sweep of executions failed; it is tried again");
+                }
+            }
+            _ = broker_turn.tick(), if broker.is_some() => {
+                if let Some(broker) = &broker
+                    && let Err(error) = broker.sweep().await
+                {
+                    tracing::error!(%error, "the sweep of drafts failed; it is tried again");
+                }
+            }
+            _ = key_turn.tick() => reload_keys(broker.as_deref(), proxy.as_ref(), &keys),
+        }
+    }
+}
+
+fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path) {
+    if let Some(broker) = broker {
+        match KeyRing::load(dir) {
+            Ok(ring) => broker.replace_keys(ring),
+            Err(error) => tracing::error!(%error, "the key files cannot be read; the keys in use stay"),
+        }
+    }
+    if let Some(proxy) = proxy {
+        match read_key_set(dir) {
+            Ok(set) => proxy.verifier.replace_keys(set),
+            Err(error) => tracing::error!(error, "the public keys cannot be read; the keys in use stay"),
+        }
+    }
+}
+
+/// Everything but the store, loaded and checked.
+struct Checked {
+    backends: Arc<Backends>,
+    broker: Option<(Policy, Clients, RecordSigner, KeyRing)>,
+    proxy: Option<(Clients, KeySet)>,
+}
+
+/// Checks everything a process needs but the store: policy, backend files, keys, secrets.
+///
+/// # Errors
+/// [`Faults`]: everything that is wrong.
+pub fn check(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<(), Faults> {
+    Checked::load(config, part, outside, env).map(|_| ())
+}
+
+impl Checked {
+    fn load(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let mut faults = Vec::new();
+        let backends = match Backends::load(&config.backends) {
+            Ok(backends) => Some(Arc::new(backends)),
+            Err(mistakes) => {
+                faults.extend(mistakes.0.iter().map(ToString::to_string));
+                None
+            }
+        };
+        let clients = backends.as_ref().and_then(|backends| match Clients::connect(backends, part.need(), env) {
+            Ok(clients) => Some(clients),
+            Err(mistakes) => {
+                faults.extend(mistakes.0.iter().map(ToString::to_string));
+                None
+            }
+        });
+        let clients_again = || backends.as_ref().and_then(|backends| Clients::connect(backends, part.need(), env).ok());
+        let broker = if part.is_broker() { load_broker(config, backends.as_deref(), clients, outside, &mut faults) } else { None };
+        let proxy = if part.is_proxy() {
+            match read_key_set(&config.keys) {
+                Ok(keys) => clients_again().map(|clients| (clients, keys)),
+                Err(error) => {
+                    faults.push(error);
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        match backends {
+            Some(backends) if faults.is_empty() => Ok(Self { backends, broker, proxy }),
+            _ => Err(Faults(faults)),
+        }
+    }
+}
+
+fn load_broker(
+    config: &Config,
+    backends: Option<&Backends>,
+    clients: Option<Clients>,
+    outside: &Outside,
+    faults: &mut Vec<String>,
+) -> Option<(Policy, Clients, RecordSigner, KeyRing)> {
+    let policy = Policy::load(&config.policy).map_err(|mistakes| faults.extend(mistakes.0.iter().map(ToString::to_string))).ok();
+    if let (Some(policy), Some(backends)) = (&policy, backends) {
+        for operation in backends.operations() {
+            match policy.consequence(operation.name()) {
+                None => faults.push(format!("schema.cedarschema: `{}` is declared by a backend file and not by the policy; add it", operation.name())),
+                Some(said) if said != operation.consequence() => faults.push(format!(
+                    "schema.cedarschema: `{}` is of class `{}` here and of class `{}` in its backend file; make them the same",
+                    operation.name(),
+                    said.as_str(),
+                    operation.consequence().as_str()
+                )),
+                Some(_) => {}
+            }
+        }
+    }
+    let keys = KeyRing::load(&config.keys).map_err(|error| faults.push(error.to_string())).ok();
+    if let Some(Err(error)) = keys.as_ref().map(|k| k.signing(outside.clock.now())) {
+        // Not a reason not to start: readiness is red, and a rotation is picked up while the process runs.
+        tracing::warn!(%error, "no credential can be signed yet");
+    }
+    let signer = policy_signer(config).map_err(|error| faults.push(error)).ok();
+    Some((policy?, clients?, signer?, keys?))
+}
+
+/// The id of the key with which the policy signs.
+///
+/// # Errors
+/// A sentence, if the configured name cannot be part of one.
+pub fn policy_key_id(approver: &PrincipalId) -> Result<KeyId, String> {
+    format!("{approver}-1").parse().map_err(|error: crate::domain::name::NameError| error.to_string())
+}
+
+fn policy_signer(config: &Config) -> Result<RecordSigner, String> {
+    let path = config.keys.join(config::POLICY_KEY);
+    let pem = read_private(&path)?;
+    RecordSigner::from_pkcs8_pem(&pem, policy_key_id(&config.policy_approver)?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A private key's text; refused if others on the machine can read it.
+///
+/// # Errors
+/// A sentence with the file and what to do.
+pub fn read_private(path: &Path) -> Result<Secret, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let at = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mode = std::fs::metadata(path).map_err(at)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!("{} can be read by others (mode {mode:04o}); run `chmod 600` on it, and replace the key if it was copied", path.display()));
+    }
+    std::fs::read_to_string(path).map(Secret::new).map_err(at)
+}
+
+fn read_key_set(dir: &Path) -> Result<KeySet, String> {
+    let path = dir.join(PUBLIC_KEYS_FILE);
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}; make keys with `writ keys generate`", path.display()))?;
+    KeySet::from_json(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Opens the store the configuration names.
+///
+/// # Errors
+/// A sentence with what is wrong and what to do.
+pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, String> {
+    let open = SqliteStore::open(&config.store, outside.clock.clone(), outside.entropy.clone());
+    open.map(|store| Arc::new(store) as Arc<dyn Store>).map_err(|error| format!("{}: {error}", config.store.display()))
+}

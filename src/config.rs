@@ -1,1 +1,227 @@
-//! The configuration file: read raw with unknown fields refused, checked into a Config with all mistakes reported at once.
+//! The configuration file: read raw with unknown fields refused, checked into a [`Config`] with all mistakes reported at once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Table;
+
+use crate::domain::name::{Audience, PrincipalId};
+use crate::settings::{Log, Mistake, Mistakes, Section};
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The checked configuration. Paths are absolute, or relative to the working directory if the file's own path was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where the broker listens; in a process that is both, the proxy's calls are served here too.
+    pub broker_listen: SocketAddr,
+    /// Where a process that is only the proxy listens.
+    pub proxy_listen: SocketAddr,
+    /// The URL under which the broker is reached.
+    pub public_url: String,
+    /// The broker's own name: the audience of approval records.
+    pub audience: Audience,
+    /// The proxy's audience: the one credentials are issued for.
+    pub proxy_audience: Audience,
+    /// The proxy's name, written beside each lease.
+    pub proxy_name: String,
+    /// How long nobody else takes over an execution.
+    pub lease: Duration,
+    /// From storing a draft to the moment it can no longer be approved or executed.
+    pub draft_lifetime: Duration,
+    /// From asking people to the moment their card closes.
+    pub card_lifetime: Duration,
+    /// From the last signature to the moment the grant can no longer be used.
+    pub execution_window: Duration,
+    /// The approver in whose name the policy signs what it allows.
+    pub policy_approver: PrincipalId,
+    /// The database file.
+    pub store: PathBuf,
+    /// The directory of the keys.
+    pub keys: PathBuf,
+    /// The directory of the policy.
+    pub policy: PathBuf,
+    /// The directory of the backend files.
+    pub backends: PathBuf,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+    /// What is logged, such as `info` or `writ=debug`.
+    pub log_filter: String,
+}
+
+/// The name of the configuration file in a working directory.
+pub const FILE: &str = "writ.toml";
+
+/// The file of the key with which the policy signs, in the directory of the keys.
+pub const POLICY_KEY: &str = "policy-approver.pem";
+
+impl Config {
+    /// Reads and checks the file. Paths in it are taken from the file's own directory.
+    ///
+    /// # Errors
+    /// [`Mistakes`]: everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, Mistakes> {
+        let file = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+        let alone = |place: String, problem: String| Mistakes(vec![Mistake { file: file.clone(), place, problem }]);
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| alone(String::new(), format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config")))?;
+        Self::parse(&file, &text, path.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Checks the text of a configuration file whose paths are taken from `dir`.
+    ///
+    /// # Errors
+    /// [`Mistakes`]: everything that is wrong with it.
+    pub fn parse(file: &str, text: &str, dir: &Path) -> Result<Self, Mistakes> {
+        let log = Log::new(file);
+        let config = match text.parse::<Table>() {
+            Ok(table) => read(&table, dir, &log),
+            Err(error) => {
+                let line = error.span().map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
+                log.add(&line.map(|l| format!("line {l}")).unwrap_or_default(), format!("is not TOML: {}", error.message()));
+                None
+            }
+        };
+        let mistakes = log.into_mistakes();
+        match config {
+            Some(config) if mistakes.is_empty() => Ok(config),
+            _ => Err(Mistakes(mistakes)),
+        }
+    }
+}
+
+/// The value of an environment variable. The only place that reads the environment.
+#[must_use]
+#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
+    let top = Section::new(String::new(), table, log);
+    let broker = top.sub("broker", "a table with `listen`, `public_url` and `audience`")?;
+    let proxy = top.sub("proxy", "a table with `listen`, `audience` and `name`")?;
+    let broker_listen = broker.parsed("listen", "an address such as `127.0.0.1:8700`");
+    let public_url = broker.text("public_url", "the broker's URL, such as `https://broker.example`").map(str::to_owned);
+    if let Some(url) = &public_url
+        && !url::Url::parse(url).is_ok_and(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
+    {
+        broker.wrong("public_url", format!("`{url}` is not an http or https URL"));
+    }
+    let audience = broker.parsed("audience", "the broker's name in approval records, such as its URL");
+    let draft_lifetime = broker.duration("draft_lifetime", Duration::from_secs(4 * 3600));
+    let card_lifetime = broker.duration("card_lifetime", Duration::from_secs(3600));
+    let execution_window = broker.duration("execution_window", Duration::from_secs(300));
+    let policy_approver = broker.parsed("policy_approver", "the name the policy signs with, such as `rule_policy`");
+    if let Some(name) = &policy_approver
+        && !PrincipalId::is_rule(name)
+    {
+        broker.wrong("policy_approver", "must start with `rule_`: it is not a person");
+    }
+    for (key, value) in [("draft_lifetime", draft_lifetime), ("card_lifetime", card_lifetime), ("execution_window", execution_window)] {
+        if value.is_some_and(|v| v < Duration::from_secs(1) || v > Duration::from_secs(30 * 86_400)) {
+            broker.wrong(key, "expected from `1s` to `30d`");
+        }
+    }
+    broker.close();
+    let proxy_listen = proxy.parsed("listen", "an address such as `127.0.0.1:8701`");
+    let proxy_audience = proxy.parsed("audience", "the proxy's name in credentials, such as `urn:writ:proxy:main`");
+    let proxy_name = proxy.text("name", "the proxy's own name, such as `proxy-1`").map(str::to_owned);
+    let lease = proxy.duration("lease", Duration::from_secs(60));
+    if lease.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(600)) {
+        proxy.wrong("lease", "expected from `5s` to `10m`");
+    }
+    proxy.close();
+    let path = |section: &str, key: &str, default: &str| -> Option<PathBuf> {
+        let text = match top.maybe_sub(section) {
+            None => default.to_owned(),
+            Some(sub) => {
+                let text = sub.maybe_text(key, "a path").unwrap_or(default).to_owned();
+                sub.close();
+                text
+            }
+        };
+        Some(dir.join(text))
+    };
+    let store = path("store", "path", "data/writ.db");
+    let keys = path("keys", "dir", "keys");
+    let policy = path("policy", "dir", "policies/cedar");
+    let backends = path("backends", "dir", "policies/backends");
+    let (log_format, log_filter) = match top.maybe_sub("log") {
+        None => (Some(LogFormat::Text), "info".to_owned()),
+        Some(sub) => {
+            let format = match sub.maybe_word("format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]) {
+                None => Some(LogFormat::Text),
+                some => some,
+            };
+            let filter = sub.maybe_text("filter", "what is logged, such as `info`").unwrap_or("info").to_owned();
+            if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
+                sub.wrong("filter", format!("`{filter}` is not a filter ({error}): use `info`, or `writ=debug`"));
+            }
+            sub.close();
+            (format, filter)
+        }
+    };
+    top.close();
+    Some(Config {
+        broker_listen: broker_listen?,
+        proxy_listen: proxy_listen?,
+        public_url: public_url?,
+        audience: audience?,
+        proxy_audience: proxy_audience?,
+        proxy_name: proxy_name?,
+        lease: lease?,
+        draft_lifetime: draft_lifetime?,
+        card_lifetime: card_lifetime?,
+        execution_window: execution_window?,
+        policy_approver: policy_approver?,
+        store: store?,
+        keys: keys?,
+        policy: policy?,
+        backends: backends?,
+        log_format: log_format?,
+        log_filter,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[broker]
+listen = "127.0.0.1:8700"
+public_url = "http://127.0.0.1:8700"
+audience = "http://127.0.0.1:8700"
+policy_approver = "rule_policy"
+[proxy]
+listen = "127.0.0.1:8701"
+audience = "urn:writ:proxy:main"
+name = "proxy-1"
+"#;
+
+    #[test]
+    fn every_mistake_is_reported_at_once() {
+        let bad = GOOD.replace("127.0.0.1:8701", "nowhere").replace("rule_policy", "usr_mia") + "lease = \"1h\"\nleese = 1\n[log]\nformat = \"xml\"\n[surprise]\n";
+        let mistakes = Config::parse("writ.toml", &bad, Path::new(".")).unwrap_err();
+        let text = mistakes.to_string();
+        for place in ["proxy.listen", "broker.policy_approver", "proxy.lease", "proxy.leese", "log.format", "surprise"] {
+            assert!(text.contains(place), "{place} is missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default_beside_the_file() {
+        let config = Config::parse("writ.toml", GOOD, Path::new("/srv/writ")).unwrap();
+        assert_eq!(config.store, Path::new("/srv/writ/data/writ.db"));
+        assert_eq!(config.execution_window, Duration::from_secs(300));
+    }
+}

@@ -21,6 +21,8 @@ pub mod token;
 
 pub mod audit;
 
+pub mod settings;
+
 pub mod domain;
 
 pub mod sandbox;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value as Answered;
 use toml::Value;
 
-use super::section::Section;
 use super::text::escaped;
 use crate::domain::json::Json;
 use crate::domain::money::MAX_SAFE_INTEGER;
+use crate::settings::Section;
 
 /// What came back from a backend, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use url::{Host, Url};
 
 use super::address::refusal;
 use super::answer::Answer;
-use super::mistake::Mistake;
 use super::operation::{Backend, Private, ReadPlan};
 use super::secrets::{Credential, Environment, Headers, Need, is_reserved};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
+use crate::settings::Mistake;
 
 /// Talks to one backend with the secrets of one role.
 #[derive(Debug)]

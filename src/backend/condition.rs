@@ -6,9 +6,9 @@ use serde_json::Value as Answered;
 use toml::Value;
 
 use super::answer::pointer_at;
-use super::section::Section;
 use super::template::{Context, Expression, Reference, Scope};
 use crate::domain::json::Json;
+use crate::settings::Section;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {

@@ -11,15 +11,15 @@ use url::{Host, Url};
 
 use super::address::refusal;
 use super::load_operation::{Shared, operation};
-use super::mistake::{Log, Mistake};
 use super::money::Currencies;
 use super::operation::{Backend, Operation, Private};
 use super::secrets::{Auth, header_name};
-use super::section::Section;
 use crate::domain::digest::Digest;
 use crate::domain::draft::AdapterRef;
 use crate::domain::money::Currency;
 use crate::domain::name::BackendName;
+use crate::settings::Section;
+use crate::settings::{Log, Mistake};
 
 /// What one file declares.
 pub(super) struct Loaded {

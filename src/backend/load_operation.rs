@@ -15,11 +15,11 @@ use super::operation::{Action, Backend, Body, Encoding, Expectation, Operation, 
 use super::params::Params;
 use super::retry::{Replay, Window};
 use super::secrets::header_name;
-use super::section::{Section, one_of};
 use super::template::{Expression, Path, Reference, Scope, expressions};
 use crate::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
 use crate::domain::name::{OperationName, ResourceType};
 use crate::domain::operation::Consequence;
+use crate::settings::{Section, one_of};
 
 /// What the operations of a file have in common.
 pub(super) struct Shared<'a> {

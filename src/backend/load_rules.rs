@@ -10,10 +10,10 @@ use super::operation::Body;
 use super::reconcile::{NextPage, Proof, Step, StepKind};
 use super::retry::{Replay, Retry, Stop, Window};
 use super::secrets::header_name;
-use super::section::Section;
 use super::template::{Path, Reference, Scope, expressions};
 use crate::domain::draft::KeyPlacement;
 use crate::domain::operation::Consequence;
+use crate::settings::Section;
 
 /// How long a key written by this program is.
 const KEY_LENGTH: i64 = 36;

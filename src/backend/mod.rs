@@ -13,14 +13,12 @@ mod facts;
 mod load;
 mod load_operation;
 mod load_rules;
-mod mistake;
 mod money;
 mod operation;
 mod params;
 mod reconcile;
 mod retry;
 mod secrets;
-mod section;
 mod template;
 mod text;
 
@@ -28,12 +26,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use crate::settings::{Mistake, Mistakes};
 pub use answer::{Answer, FieldError};
 pub use classify::{Classified, Outcome};
 pub use client::{Client, ReadError, Sent};
 pub use compile::CompileError;
 pub use facts::{Facts, FactsError, Stale};
-pub use mistake::{Mistake, Mistakes};
 pub use money::Currencies;
 pub use operation::{Backend, Checked, Operation, ReadPlan};
 pub use params::ParamError;

@@ -6,11 +6,11 @@ use regex::Regex;
 use toml::Value;
 
 use super::money::Currencies;
-use super::section::{Section, one_of};
 use super::text::unfit;
 use crate::domain::draft::KEY_PLACEHOLDER;
 use crate::domain::json::{Json, escape_pointer};
 use crate::domain::money::{Currency, MAX_SAFE_INTEGER};
+use crate::settings::{Section, one_of};
 
 /// What is wrong with one parameter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
 
-use super::mistake::Mistake;
-use super::section::Section;
 use crate::domain::secret::Secret;
+use crate::settings::Mistake;
+use crate::settings::Section;
 
 /// Which of a backend's secrets a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

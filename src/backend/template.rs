@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
-use super::mistake::Log;
-use super::section::{Section, one_of};
 use crate::domain::id::DraftId;
 use crate::domain::json::Json;
 use crate::domain::money;
+use crate::settings::Log;
+use crate::settings::{Section, one_of};
 
 /// What a hole is filled with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

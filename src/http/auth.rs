@@ -12,7 +12,7 @@ use crate::broker::Caller;
 use crate::domain::digest::Digest;
 use crate::domain::id::{OperationId, RequestId};
 use crate::domain::name::ClientId;
-use crate::domain::principal::{Client, Role};
+use crate::domain::principal::Role;
 use crate::domain::secret::{Secret, constant_time_eq};
 use crate::store::Op;
 
@@ -23,7 +23,6 @@ pub(super) struct Authenticated {
 }
 
 impl Authenticated {
-
     /// The caller, if it has one of the roles; otherwise a refusal, written down.
     pub(super) async fn with_role(self, roles: &[Role]) -> Result<Caller, Problem> {
         if roles.iter().any(|role| self.caller.client.has_role(*role)) {

@@ -1,4 +1,4 @@
-//! A table of a backend file, read key by key: what is missing, of the wrong kind or unknown is noted, and reading goes on.
+//! A table of a settings file, read key by key: what is missing, of the wrong kind or unknown is noted, and reading goes on.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::mistake::Log;
 
 /// One table. Call [`Section::close`] after the last key was read, so that unknown ones are noted.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     place: String,
     table: &'a Table,
     known: RefCell<Vec<String>>,
@@ -18,7 +18,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(place: String, table: &'a Table, log: &'a Log) -> Self {
+    pub(crate) fn new(place: String, table: &'a Table, log: &'a Log) -> Self {
         Self {
             place,
             table,
@@ -28,7 +28,7 @@ impl<'a> Section<'a> {
     }
 
     /// The place of a key of this table.
-    pub(super) fn at(&self, key: &str) -> String {
+    pub(crate) fn at(&self, key: &str) -> String {
         match (self.place.is_empty(), key.is_empty()) {
             (true, _) => key.to_owned(),
             (false, true) => self.place.clone(),
@@ -37,22 +37,22 @@ impl<'a> Section<'a> {
     }
 
     /// Notes a mistake at a key of this table; an empty key is the table itself.
-    pub(super) fn wrong(&self, key: &str, problem: impl Into<String>) {
+    pub(crate) fn wrong(&self, key: &str, problem: impl Into<String>) {
         self.log.add(&self.at(key), problem);
     }
 
-    pub(super) fn log(&self) -> &'a Log {
+    pub(crate) fn log(&self) -> &'a Log {
         self.log
     }
 
     /// The raw value, if the key is there.
-    pub(super) fn maybe(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn maybe(&self, key: &str) -> Option<&'a Value> {
         self.known.borrow_mut().push(key.to_owned());
         self.table.get(key)
     }
 
     /// The raw value; a missing key is noted.
-    pub(super) fn value(&self, key: &str, expected: &str) -> Option<&'a Value> {
+    pub(crate) fn value(&self, key: &str, expected: &str) -> Option<&'a Value> {
         let found = self.maybe(key);
         if found.is_none() {
             self.wrong(key, format!("is missing: expected {expected}"));
@@ -69,24 +69,24 @@ impl<'a> Section<'a> {
         typed
     }
 
-    pub(super) fn text(&self, key: &str, expected: &str) -> Option<&'a str> {
+    pub(crate) fn text(&self, key: &str, expected: &str) -> Option<&'a str> {
         self.typed(key, self.value(key, expected), expected, Value::as_str)
     }
 
-    pub(super) fn maybe_text(&self, key: &str, expected: &str) -> Option<&'a str> {
+    pub(crate) fn maybe_text(&self, key: &str, expected: &str) -> Option<&'a str> {
         self.typed(key, self.maybe(key), expected, Value::as_str)
     }
 
-    pub(super) fn maybe_flag(&self, key: &str) -> Option<bool> {
+    pub(crate) fn maybe_flag(&self, key: &str) -> Option<bool> {
         self.typed(key, self.maybe(key), "true or false", Value::as_bool)
     }
 
-    pub(super) fn maybe_integer(&self, key: &str) -> Option<i64> {
+    pub(crate) fn maybe_integer(&self, key: &str) -> Option<i64> {
         self.typed(key, self.maybe(key), "a whole number", Value::as_integer)
     }
 
     /// A list of texts; absent is empty.
-    pub(super) fn texts(&self, key: &str) -> Vec<&'a str> {
+    pub(crate) fn texts(&self, key: &str) -> Vec<&'a str> {
         self.typed(key, self.maybe(key), "a list of texts", |value| {
             value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()
         })
@@ -97,17 +97,17 @@ impl<'a> Section<'a> {
         text.parse().map_err(|error| self.wrong(key, format!("{error}"))).ok()
     }
 
-    pub(super) fn parsed<T: FromStr<Err: Display>>(&self, key: &str, expected: &str) -> Option<T> {
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, key: &str, expected: &str) -> Option<T> {
         self.text(key, expected).and_then(|text| self.parse(key, text))
     }
 
     /// One word of a closed set.
-    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let expected = one_of(words.iter().map(|(word, _)| *word));
         self.text(key, &expected).and_then(|text| self.pick(key, text, words))
     }
 
-    pub(super) fn maybe_word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn maybe_word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let expected = one_of(words.iter().map(|(word, _)| *word));
         self.maybe_text(key, &expected).and_then(|text| self.pick(key, text, words))
     }
@@ -122,7 +122,7 @@ impl<'a> Section<'a> {
     }
 
     /// A duration such as `500ms`, `30s`, `10m` or `24h`; absent gives the default.
-    pub(super) fn duration(&self, key: &str, default: Duration) -> Option<Duration> {
+    pub(crate) fn duration(&self, key: &str, default: Duration) -> Option<Duration> {
         const EXPECTED: &str = "a duration such as `500ms`, `30s`, `10m` or `24h`";
         if self.table.get(key).is_none() {
             self.maybe(key);
@@ -137,18 +137,18 @@ impl<'a> Section<'a> {
     }
 
     /// A table below this one; a missing one is noted.
-    pub(super) fn sub(&self, key: &str, expected: &str) -> Option<Section<'a>> {
+    pub(crate) fn sub(&self, key: &str, expected: &str) -> Option<Section<'a>> {
         self.value(key, expected)?;
         self.maybe_sub(key)
     }
 
-    pub(super) fn maybe_sub(&self, key: &str) -> Option<Section<'a>> {
+    pub(crate) fn maybe_sub(&self, key: &str) -> Option<Section<'a>> {
         let table = self.typed(key, self.maybe(key), "a table", Value::as_table)?;
         Some(Section::new(self.at(key), table, self.log))
     }
 
     /// A list of tables, or one table alone; absent is empty. Each is called by its `name` if it has one.
-    pub(super) fn subs(&self, key: &str) -> Vec<Section<'a>> {
+    pub(crate) fn subs(&self, key: &str) -> Vec<Section<'a>> {
         let Some(value) = self.maybe(key) else { return Vec::new() };
         if let Some(table) = value.as_table() {
             return vec![Section::new(self.at(key), table, self.log)];
@@ -175,7 +175,7 @@ impl<'a> Section<'a> {
 
     /// Every key with its value, for tables whose keys are free; nothing in it is unknown afterwards. Sorted by key: whether the parser keeps the order
     /// of the file depends on how it was built, and what is sent must not.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.known.borrow_mut().extend(self.table.keys().cloned());
         let mut all: Vec<_> = self.table.iter().map(|(key, value)| (key.as_str(), value)).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
@@ -183,7 +183,7 @@ impl<'a> Section<'a> {
     }
 
     /// Notes every key that nobody asked for.
-    pub(super) fn close(self) {
+    pub(crate) fn close(self) {
         let known = self.known.borrow();
         for key in self.table.keys().filter(|key| !known.contains(key)) {
             let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -196,7 +196,7 @@ impl<'a> Section<'a> {
 }
 
 /// `a, b or c`, each in backticks.
-pub(super) fn one_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
+pub(crate) fn one_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     match words.split_last() {
         None => "nothing".to_owned(),

@@ -1,9 +1,9 @@
-//! What is wrong with the backend files: every mistake of every file, each with its place and its remedy.
+//! What is wrong with a settings file: every mistake of every file, each with its place and its remedy.
 
 use std::cell::RefCell;
 use std::fmt;
 
-/// One thing to correct in a backend file.
+/// One thing to correct in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
     /// The file's name.
@@ -44,20 +44,20 @@ impl std::error::Error for Mistakes {}
 
 /// The mistakes of one file while it is read.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     file: String,
     found: RefCell<Vec<Mistake>>,
 }
 
 impl Log {
-    pub(super) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str) -> Self {
         Self {
             file: file.to_owned(),
             found: RefCell::default(),
         }
     }
 
-    pub(super) fn add(&self, place: &str, problem: impl Into<String>) {
+    pub(crate) fn add(&self, place: &str, problem: impl Into<String>) {
         self.found.borrow_mut().push(Mistake {
             file: self.file.clone(),
             place: place.to_owned(),
@@ -65,7 +65,7 @@ impl Log {
         });
     }
 
-    pub(super) fn into_mistakes(self) -> Vec<Mistake> {
+    pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
         self.found.into_inner()
     }
 }

@@ -1,0 +1,8 @@
+//! Files in TOML that an operator writes: read key by key, every mistake noted with its place and its remedy, unknown keys refused.
+
+mod mistake;
+mod section;
+
+pub(crate) use mistake::Log;
+pub use mistake::{Mistake, Mistakes};
+pub(crate) use section::{Section, one_of};
