@@ -6,6 +6,7 @@ pub mod cli;
 pub mod demo;
 
 pub mod app;
+pub mod setup;
 pub mod config;
 
 pub mod http;
