@@ -117,7 +117,10 @@ impl Outside {
     /// The machine's own.
     #[must_use]
     pub fn system() -> Self {
-        Self { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy::new()) }
+        Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy::new()),
+        }
     }
 }
 
@@ -141,17 +144,15 @@ impl App {
     /// # Errors
     /// [`Faults`]: everything that is wrong with the store, the policy, the backend files, the keys and the secrets.
     pub fn assemble(config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
-        let mut faults = check(config, part, &outside, env).err().map(|f| f.0).unwrap_or_default();
-        let store = match open_store(config, &outside) {
-            Ok(store) => Some(store),
-            Err(error) => {
-                faults.push(error);
-                None
+        let checked = Checked::load(config, part, &outside, env);
+        let store = open_store(config, &outside);
+        match (checked, store) {
+            (Ok(checked), Ok(store)) => Ok(Self::from_parts(store, checked, config, part, outside)),
+            (checked, store) => {
+                let mut faults = checked.err().map(|f| f.0).unwrap_or_default();
+                faults.extend(store.err());
+                Err(Faults(faults))
             }
-        };
-        match store {
-            Some(store) if faults.is_empty() => Self::on(store, config, part, outside, env),
-            _ => Err(Faults(faults)),
         }
     }
 
@@ -160,11 +161,14 @@ impl App {
     /// # Errors
     /// [`Faults`], as for [`App::assemble`].
     pub fn on(store: Arc<dyn Store>, config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
-        let parts = Checked::load(config, part, &outside, env)?;
+        let checked = Checked::load(config, part, &outside, env)?;
+        Ok(Self::from_parts(store, checked, config, part, outside))
+    }
+
+    fn from_parts(store: Arc<dyn Store>, parts: Checked, config: &Config, part: Part, outside: Outside) -> Self {
         let tasks = TaskTracker::new();
-        let broker = match parts.broker {
-            None => None,
-            Some((policy, facts, rule_signer, keys)) => Some(Arc::new(Broker {
+        let broker = parts.broker.map(|(policy, facts, rule_signer, keys)| {
+            Arc::new(Broker {
                 store: store.clone(),
                 clock: outside.clock.clone(),
                 entropy: outside.entropy.clone(),
@@ -181,8 +185,8 @@ impl App {
                     execution_window: config.execution_window,
                     policy_approver: config.policy_approver.clone(),
                 },
-            })),
-        };
+            })
+        });
         let proxy = parts.proxy.map(|(clients, keys)| {
             Proxy::new(proxy::Parts {
                 store: store.clone(),
@@ -199,11 +203,18 @@ impl App {
                 tasks: tasks.clone(),
             })
         });
-        Ok(Self { config: config.clone(), part, outside, store, broker, proxy, tasks })
+        Self {
+            config: config.clone(),
+            part,
+            outside,
+            store,
+            broker,
+            proxy,
+            tasks,
+        }
     }
 
     /// The process's routes.
-    #[must_use]
     pub fn router(&self) -> Router {
         let common = Common::new(CommonParts {
             store: self.store.clone(),
@@ -235,9 +246,16 @@ impl App {
     /// # Errors
     /// What the operating system says about the listener.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
-        let keeper = tokio::spawn(keep(self.broker.clone(), self.proxy.clone(), self.config.keys.clone(), shutdown.clone()));
+        let keeper = tokio::spawn(keep(
+            self.broker.clone(),
+            self.proxy.clone(),
+            self.config.keys.clone(),
+            shutdown.clone(),
+        ));
         let stop = shutdown.clone();
-        let served = axum::serve(listener, self.router()).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+        let served = axum::serve(listener, self.router())
+            .with_graceful_shutdown(async move { stop.cancelled().await })
+            .await;
         shutdown.cancel();
         if keeper.await.is_err() {
             tracing::error!("the housekeeping task ended badly");
@@ -321,15 +339,25 @@ impl Checked {
                 None
             }
         };
-        let clients = backends.as_ref().and_then(|backends| match Clients::connect(backends, part.need(), env) {
-            Ok(clients) => Some(clients),
-            Err(mistakes) => {
-                faults.extend(mistakes.0.iter().map(ToString::to_string));
-                None
-            }
-        });
-        let clients_again = || backends.as_ref().and_then(|backends| Clients::connect(backends, part.need(), env).ok());
-        let broker = if part.is_broker() { load_broker(config, backends.as_deref(), clients, outside, &mut faults) } else { None };
+        let clients = backends
+            .as_ref()
+            .and_then(|backends| match Clients::connect(backends, part.need(), env) {
+                Ok(clients) => Some(clients),
+                Err(mistakes) => {
+                    faults.extend(mistakes.0.iter().map(ToString::to_string));
+                    None
+                }
+            });
+        let clients_again = || {
+            backends
+                .as_ref()
+                .and_then(|backends| Clients::connect(backends, part.need(), env).ok())
+        };
+        let broker = if part.is_broker() {
+            load_broker(config, backends.as_deref(), clients, outside, &mut faults)
+        } else {
+            None
+        };
         let proxy = if part.is_proxy() {
             match read_key_set(&config.keys) {
                 Ok(keys) => clients_again().map(|clients| (clients, keys)),
@@ -355,11 +383,16 @@ fn load_broker(
     outside: &Outside,
     faults: &mut Vec<String>,
 ) -> Option<(Policy, Clients, RecordSigner, KeyRing)> {
-    let policy = Policy::load(&config.policy).map_err(|mistakes| faults.extend(mistakes.0.iter().map(ToString::to_string))).ok();
+    let policy = Policy::load(&config.policy)
+        .map_err(|mistakes| faults.extend(mistakes.0.iter().map(ToString::to_string)))
+        .ok();
     if let (Some(policy), Some(backends)) = (&policy, backends) {
         for operation in backends.operations() {
             match policy.consequence(operation.name()) {
-                None => faults.push(format!("schema.cedarschema: `{}` is declared by a backend file and not by the policy; add it", operation.name())),
+                None => faults.push(format!(
+                    "schema.cedarschema: `{}` is declared by a backend file and not by the policy; add it",
+                    operation.name()
+                )),
                 Some(said) if said != operation.consequence() => faults.push(format!(
                     "schema.cedarschema: `{}` is of class `{}` here and of class `{}` in its backend file; make them the same",
                     operation.name(),
@@ -384,7 +417,9 @@ fn load_broker(
 /// # Errors
 /// A sentence, if the configured name cannot be part of one.
 pub fn policy_key_id(approver: &PrincipalId) -> Result<KeyId, String> {
-    format!("{approver}-1").parse().map_err(|error: crate::domain::name::NameError| error.to_string())
+    format!("{approver}-1")
+        .parse()
+        .map_err(|error: crate::domain::name::NameError| error.to_string())
 }
 
 fn policy_signer(config: &Config) -> Result<RecordSigner, String> {
@@ -402,7 +437,10 @@ pub fn read_private(path: &Path) -> Result<Secret, String> {
     let at = |error: std::io::Error| format!("{}: {error}", path.display());
     let mode = std::fs::metadata(path).map_err(at)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(format!("{} can be read by others (mode {mode:04o}); run `chmod 600` on it, and replace the key if it was copied", path.display()));
+        return Err(format!(
+            "{} can be read by others (mode {mode:04o}); run `chmod 600` on it, and replace the key if it was copied",
+            path.display()
+        ));
     }
     std::fs::read_to_string(path).map(Secret::new).map_err(at)
 }
@@ -419,5 +457,6 @@ fn read_key_set(dir: &Path) -> Result<KeySet, String> {
 /// A sentence with what is wrong and what to do.
 pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, String> {
     let open = SqliteStore::open(&config.store, outside.clock.clone(), outside.entropy.clone());
-    open.map(|store| Arc::new(store) as Arc<dyn Store>).map_err(|error| format!("{}: {error}", config.store.display()))
+    open.map(|store| Arc::new(store) as Arc<dyn Store>)
+        .map_err(|error| format!("{}: {error}", config.store.display()))
 }

@@ -69,10 +69,22 @@ impl Config {
     /// # Errors
     /// [`Mistakes`]: everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
-        let file = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        let alone = |place: String, problem: String| Mistakes(vec![Mistake { file: file.clone(), place, problem }]);
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| alone(String::new(), format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config")))?;
+        let file = path
+            .file_name()
+            .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+        let alone = |place: String, problem: String| {
+            Mistakes(vec![Mistake {
+                file: file.clone(),
+                place,
+                problem,
+            }])
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            alone(
+                String::new(),
+                format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config"),
+            )
+        })?;
         Self::parse(&file, &text, path.parent().unwrap_or(Path::new(".")))
     }
 
@@ -85,8 +97,13 @@ impl Config {
         let config = match text.parse::<Table>() {
             Ok(table) => read(&table, dir, &log),
             Err(error) => {
-                let line = error.span().map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
-                log.add(&line.map(|l| format!("line {l}")).unwrap_or_default(), format!("is not TOML: {}", error.message()));
+                let line = error
+                    .span()
+                    .map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
+                log.add(
+                    &line.map(|l| format!("line {l}")).unwrap_or_default(),
+                    format!("is not TOML: {}", error.message()),
+                );
                 None
             }
         };
@@ -110,7 +127,9 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     let broker = top.sub("broker", "a table with `listen`, `public_url` and `audience`")?;
     let proxy = top.sub("proxy", "a table with `listen`, `audience` and `name`")?;
     let broker_listen = broker.parsed("listen", "an address such as `127.0.0.1:8700`");
-    let public_url = broker.text("public_url", "the broker's URL, such as `https://broker.example`").map(str::to_owned);
+    let public_url = broker
+        .text("public_url", "the broker's URL, such as `https://broker.example`")
+        .map(str::to_owned);
     if let Some(url) = &public_url
         && !url::Url::parse(url).is_ok_and(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
     {
@@ -126,7 +145,11 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     {
         broker.wrong("policy_approver", "must start with `rule_`: it is not a person");
     }
-    for (key, value) in [("draft_lifetime", draft_lifetime), ("card_lifetime", card_lifetime), ("execution_window", execution_window)] {
+    for (key, value) in [
+        ("draft_lifetime", draft_lifetime),
+        ("card_lifetime", card_lifetime),
+        ("execution_window", execution_window),
+    ] {
         if value.is_some_and(|v| v < Duration::from_secs(1) || v > Duration::from_secs(30 * 86_400)) {
             broker.wrong(key, "expected from `1s` to `30d`");
         }
@@ -162,9 +185,15 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
                 None => Some(LogFormat::Text),
                 some => some,
             };
-            let filter = sub.maybe_text("filter", "what is logged, such as `info`").unwrap_or("info").to_owned();
+            let filter = sub
+                .maybe_text("filter", "what is logged, such as `info`")
+                .unwrap_or("info")
+                .to_owned();
             if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
-                sub.wrong("filter", format!("`{filter}` is not a filter ({error}): use `info`, or `writ=debug`"));
+                sub.wrong(
+                    "filter",
+                    format!("`{filter}` is not a filter ({error}): use `info`, or `writ=debug`"),
+                );
             }
             sub.close();
             (format, filter)
@@ -210,10 +239,18 @@ name = "proxy-1"
 
     #[test]
     fn every_mistake_is_reported_at_once() {
-        let bad = GOOD.replace("127.0.0.1:8701", "nowhere").replace("rule_policy", "usr_mia") + "lease = \"1h\"\nleese = 1\n[log]\nformat = \"xml\"\n[surprise]\n";
+        let bad = GOOD.replace("127.0.0.1:8701", "nowhere").replace("rule_policy", "usr_mia")
+            + "lease = \"1h\"\nleese = 1\n[log]\nformat = \"xml\"\n[surprise]\n";
         let mistakes = Config::parse("writ.toml", &bad, Path::new(".")).unwrap_err();
         let text = mistakes.to_string();
-        for place in ["proxy.listen", "broker.policy_approver", "proxy.lease", "proxy.leese", "log.format", "surprise"] {
+        for place in [
+            "proxy.listen",
+            "broker.policy_approver",
+            "proxy.lease",
+            "proxy.leese",
+            "log.format",
+            "surprise",
+        ] {
             assert!(text.contains(place), "{place} is missing in:\n{text}");
         }
     }

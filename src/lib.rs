@@ -6,8 +6,8 @@ pub mod cli;
 pub mod demo;
 
 pub mod app;
-pub mod setup;
 pub mod config;
+pub mod setup;
 
 pub mod http;
 

@@ -30,12 +30,24 @@ use crate::token::KeyRing;
 /// The example policy's files: path below the working directory, and text.
 const POLICY: [(&str, &str); 7] = [
     ("policies/cedar/policy.toml", include_str!("../policies/cedar/policy.toml")),
-    ("policies/cedar/schema.cedarschema", include_str!("../policies/cedar/schema.cedarschema")),
+    (
+        "policies/cedar/schema.cedarschema",
+        include_str!("../policies/cedar/schema.cedarschema"),
+    ),
     ("policies/cedar/rules.cedar", include_str!("../policies/cedar/rules.cedar")),
     ("policies/cedar/limits.toml", include_str!("../policies/cedar/limits.toml")),
-    ("policies/cedar/cases/access.json", include_str!("../policies/cedar/cases/access.json")),
-    ("policies/cedar/cases/reads-and-writes.json", include_str!("../policies/cedar/cases/reads-and-writes.json")),
-    ("policies/cedar/cases/refunds.json", include_str!("../policies/cedar/cases/refunds.json")),
+    (
+        "policies/cedar/cases/access.json",
+        include_str!("../policies/cedar/cases/access.json"),
+    ),
+    (
+        "policies/cedar/cases/reads-and-writes.json",
+        include_str!("../policies/cedar/cases/reads-and-writes.json"),
+    ),
+    (
+        "policies/cedar/cases/refunds.json",
+        include_str!("../policies/cedar/cases/refunds.json"),
+    ),
 ];
 
 /// How long the first signing key may sign.
@@ -87,7 +99,10 @@ pub struct Created {
 pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Faults> {
     let dir = &options.dir;
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Faults(vec![format!("{} is not empty; name a directory that is, or is not there", dir.display())]));
+        return Err(Faults(vec![format!(
+            "{} is not empty; name a directory that is, or is not there",
+            dir.display()
+        )]));
     }
     files(options, outside).map_err(|error| Faults(vec![error]))?;
     let path = dir.join(config::FILE);
@@ -95,14 +110,30 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
     let made = registries(&*store, &config, dir, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
-    Ok(Created { config: path, clients, approvers })
+    Ok(Created {
+        config: path,
+        clients,
+        approvers,
+    })
 }
 
 fn files(options: &Options, outside: &Outside) -> Result<(), String> {
     let dir = &options.dir;
-    for below in ["", "keys", "approvers", "secrets", "data", "policies/cedar/cases", "policies/backends"] {
+    for below in [
+        "",
+        "keys",
+        "approvers",
+        "secrets",
+        "data",
+        "policies/cedar/cases",
+        "policies/backends",
+    ] {
         let path = dir.join(below);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     write(&dir.join(config::FILE), &configuration(options), 0o644)?;
     for (path, text) in POLICY {
@@ -113,9 +144,17 @@ fn files(options: &Options, outside: &Outside) -> Result<(), String> {
         let shipped = SHIPPED.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
         let shipped = shipped.ok_or_else(|| format!("there is no shipped backend file `{file}`"))?;
         let moved = relocated(&file, shipped, &endpoint.url).map_err(|mistakes| mistakes.to_string())?;
-        write(&dir.join("policies/backends").join(&file), &with_secret_files(&moved, endpoint.name), 0o644)?;
+        write(
+            &dir.join("policies/backends").join(&file),
+            &with_secret_files(&moved, endpoint.name),
+            0o644,
+        )?;
         for (word, secret) in [("facts", &endpoint.facts), ("read", &endpoint.read), ("write", &endpoint.write)] {
-            write(&dir.join("secrets").join(format!("{}-{word}", endpoint.name)), secret.expose(), 0o600)?;
+            write(
+                &dir.join("secrets").join(format!("{}-{word}", endpoint.name)),
+                secret.expose(),
+                0o600,
+            )?;
         }
     }
     KeyRing::generate(&dir.join("keys"), outside.clock.now(), KEY_LIFETIME, &*outside.entropy).map_err(|error| error.to_string())?;
@@ -132,7 +171,11 @@ fn with_secret_files(text: &str, backend: &str) -> String {
 }
 
 fn configuration(options: &Options) -> String {
-    let Options { broker_listen, proxy_listen, .. } = options;
+    let Options {
+        broker_listen,
+        proxy_listen,
+        ..
+    } = options;
     format!(
         r#"# writ. Paths are taken from this file's directory; `writ config check` says what is wrong.
 
@@ -179,7 +222,12 @@ filter = "info"
     )
 }
 
-async fn registries(store: &dyn Store, config: &Config, dir: &Path, outside: &Outside) -> Result<(Vec<(Client, Secret)>, Vec<(PrincipalId, PathBuf)>), String> {
+async fn registries(
+    store: &dyn Store,
+    config: &Config,
+    dir: &Path,
+    outside: &Outside,
+) -> Result<(Vec<(Client, Secret)>, Vec<(PrincipalId, PathBuf)>), String> {
     let now = outside.clock.now();
     let op = || Op {
         id: OperationId::generate(&*outside.clock, &*outside.entropy),
@@ -198,7 +246,16 @@ async fn registries(store: &dyn Store, config: &Config, dir: &Path, outside: &Ou
     let mut clients = Vec::new();
     for client in example_clients(now)? {
         let (secret, secret_sha256) = fresh_secret(&*outside.entropy);
-        store.add_client(op(), ClientEntry { client: client.clone(), secret_sha256 }).await.map_err(|error| error.to_string())?;
+        store
+            .add_client(
+                op(),
+                ClientEntry {
+                    client: client.clone(),
+                    secret_sha256,
+                },
+            )
+            .await
+            .map_err(|error| error.to_string())?;
         clients.push((client, secret));
     }
     Ok((clients, approvers))
@@ -219,7 +276,15 @@ fn policy_approver(config: &Config, now: Timestamp) -> Result<ApproverEntry, Str
         not_after: None,
         revoked_at: None,
     };
-    Ok(ApproverEntry { approver: Approver { id, authority: Vec::new(), created_at: now, revoked_at: None }, keys: vec![key] })
+    Ok(ApproverEntry {
+        approver: Approver {
+            id,
+            authority: Vec::new(),
+            created_at: now,
+            revoked_at: None,
+        },
+        keys: vec![key],
+    })
 }
 
 /// An approver of the example: who, for which operations, in which queue, up to how much of the major currencies.
@@ -231,10 +296,30 @@ struct Example {
 }
 
 const EXAMPLES: &[Example] = &[
-    Example { id: "usr_mia", operations: "refund.*", queue: "finance.refunds", limits: &[("usd", 500_000), ("eur", 500_000), ("gbp", 400_000), ("jpy", 750_000)] },
-    Example { id: "usr_tom", operations: "refund.*", queue: "finance.refunds", limits: &[("usd", 150_000), ("eur", 150_000)] },
-    Example { id: "usr_ann", operations: "refund.*", queue: "finance.refunds", limits: &[("usd", 500_000)] },
-    Example { id: "usr_ada", operations: "email.*", queue: "account.admins", limits: &[] },
+    Example {
+        id: "usr_mia",
+        operations: "refund.*",
+        queue: "finance.refunds",
+        limits: &[("usd", 500_000), ("eur", 500_000), ("gbp", 400_000), ("jpy", 750_000)],
+    },
+    Example {
+        id: "usr_tom",
+        operations: "refund.*",
+        queue: "finance.refunds",
+        limits: &[("usd", 150_000), ("eur", 150_000)],
+    },
+    Example {
+        id: "usr_ann",
+        operations: "refund.*",
+        queue: "finance.refunds",
+        limits: &[("usd", 500_000)],
+    },
+    Example {
+        id: "usr_ada",
+        operations: "email.*",
+        queue: "account.admins",
+        limits: &[],
+    },
 ];
 
 fn example_approver(example: &Example, path: &Path, now: Timestamp) -> Result<ApproverEntry, String> {
@@ -246,12 +331,24 @@ fn example_approver(example: &Example, path: &Path, now: Timestamp) -> Result<Ap
     let operations: OperationPattern = example.operations.parse().map_err(name)?;
     let queue: crate::domain::name::QueueName = example.queue.parse().map_err(name)?;
     let row = |limit: Option<Limit>| -> Result<Authority, String> {
-        Ok(Authority { operations: operations.clone(), queue: queue.clone(), limit, valid_from: now, valid_to: None, granted_by: "usr_init".parse().map_err(name)? })
+        Ok(Authority {
+            operations: operations.clone(),
+            queue: queue.clone(),
+            limit,
+            valid_from: now,
+            valid_to: None,
+            granted_by: "usr_init".parse().map_err(name)?,
+        })
     };
     let mut authority = Vec::new();
     for (currency, max_minor) in example.limits {
-        let currency = currency.parse().map_err(|error: crate::domain::money::CurrencyError| error.to_string())?;
-        authority.push(row(Some(Limit { max_minor: *max_minor, currency }))?);
+        let currency = currency
+            .parse()
+            .map_err(|error: crate::domain::money::CurrencyError| error.to_string())?;
+        authority.push(row(Some(Limit {
+            max_minor: *max_minor,
+            currency,
+        }))?);
     }
     if authority.is_empty() {
         authority.push(row(None)?);
@@ -266,14 +363,25 @@ fn example_approver(example: &Example, path: &Path, now: Timestamp) -> Result<Ap
         not_after: None,
         revoked_at: None,
     };
-    Ok(ApproverEntry { approver: Approver { id, authority, created_at: now, revoked_at: None }, keys: vec![key] })
+    Ok(ApproverEntry {
+        approver: Approver {
+            id,
+            authority,
+            created_at: now,
+            revoked_at: None,
+        },
+        keys: vec![key],
+    })
 }
 
 fn example_clients(now: Timestamp) -> Result<Vec<Client>, String> {
     let name = |error: crate::domain::name::NameError| error.to_string();
     let owner: PrincipalId = "usr_ann".parse().map_err(name)?;
     let allow = |operations: &str, stages: &[Stage]| -> Result<Permission, String> {
-        Ok(Permission { operations: operations.parse().map_err(name)?, stages: stages.iter().copied().collect() })
+        Ok(Permission {
+            operations: operations.parse().map_err(name)?,
+            stages: stages.iter().copied().collect(),
+        })
     };
     let write = [Stage::Draft, Stage::Execute];
     let permissions = vec![
@@ -319,7 +427,12 @@ pub fn fresh_secret(entropy: &dyn Entropy) -> (Secret, Digest) {
 /// A sentence with the file and what the system said.
 pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
     let at = |error: std::io::Error| format!("{}: {error}", path.display());
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(at)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(at)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(at)
 }
 
@@ -327,6 +440,9 @@ impl Created {
     /// The secret of a client of this id.
     #[must_use]
     pub fn secret(&self, id: &str) -> Option<(&ClientId, &Secret)> {
-        self.clients.iter().find(|(client, _)| client.id.as_str() == id).map(|(client, secret)| (&client.id, secret))
+        self.clients
+            .iter()
+            .find(|(client, _)| client.id.as_str() == id)
+            .map(|(client, secret)| (&client.id, secret))
     }
 }

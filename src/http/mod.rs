@@ -128,7 +128,6 @@ fn common_routes() -> OpenApiRouter<Common> {
 }
 
 /// The routes of a process that is the broker, the proxy, or both.
-#[must_use]
 pub fn router(common: Common, broker: Option<Arc<Broker>>, proxy: Option<Proxy>) -> Router {
     let ready = status::Checked {
         common: common.clone(),

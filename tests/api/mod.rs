@@ -1,1 +1,3 @@
-//! Tests of api.
+//! The journey through the front door.
+
+mod journey;

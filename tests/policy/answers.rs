@@ -256,6 +256,7 @@ fn the_operations_and_their_consequences_are_the_schemas() {
         .collect();
     let expected = [
         ("charge.read", Consequence::Read),
+        ("customer.read", Consequence::Read),
         ("email.update", Consequence::Access),
         ("order.read", Consequence::Read),
         ("refund.create", Consequence::Money),

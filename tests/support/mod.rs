@@ -3,6 +3,7 @@
 pub mod peers;
 pub mod servers;
 pub mod vectors;
+pub mod world;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};

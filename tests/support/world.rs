@@ -1,0 +1,343 @@
+//! A whole writ in one process, on a real store, before a real sandbox backend, reached through its router, on a clock of the test's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+use writ::app::{App, Outside, Part};
+use writ::approval::RecordSigner;
+use writ::config::Config;
+use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
+use writ::domain::clock::{Clock, Entropy};
+use writ::domain::digest::{Digest, DraftHash};
+use writ::domain::id::RecordId;
+use writ::domain::secret::Secret;
+use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use writ::setup::{self, Created, Endpoint, LOCAL_ISSUER, Options};
+
+use super::{ManualClock, SeededEntropy};
+
+/// Everything, running.
+pub struct World {
+    pub clock: Arc<ManualClock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub sandbox: RunningSandbox,
+    pub app: App,
+    pub made: Created,
+    pub config: Config,
+    pub dir: TempDir,
+    router: Router,
+}
+
+/// An answer: its status, its headers, its body.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: axum::http::HeaderMap,
+    pub body: Value,
+}
+
+impl Reply {
+    /// The problem's code, or the OAuth error's.
+    pub fn code(&self) -> &str {
+        self.body["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no code in {} {}", self.status, self.body))
+    }
+
+    /// The body, if the status is this one.
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+
+    /// Asserts a refusal with this status and code.
+    pub fn refused(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status, self.code()), (status, code), "{}", self.body);
+        self
+    }
+}
+
+impl World {
+    /// A world with the example policy, clients and approvers.
+    pub async fn new() -> Self {
+        let clock = Arc::new(ManualClock::new());
+        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
+        let sandbox = Sandbox::start(SandboxConfig::new(clock.clone(), entropy.clone())).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let endpoint = |name| Endpoint {
+            name,
+            url: sandbox.url.clone(),
+            facts: Secret::new(sandbox.read_key().expose().to_owned()),
+            read: Secret::new(sandbox.read_key().expose().to_owned()),
+            write: Secret::new(sandbox.write_key().expose().to_owned()),
+        };
+        let options = Options {
+            dir: dir.path().join("writ"),
+            broker_listen: "127.0.0.1:8700".to_owned(),
+            proxy_listen: "127.0.0.1:8701".to_owned(),
+            endpoints: vec![endpoint("stripe"), endpoint("shop")],
+        };
+        let outside = Outside {
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        };
+        let made = setup::create(&options, &outside).await.unwrap();
+        let config = Config::load(&made.config).unwrap();
+        let app = App::assemble(&config, Part::All, outside, &|_| None).unwrap();
+        let router = app.router();
+        Self {
+            clock,
+            entropy,
+            sandbox,
+            app,
+            made,
+            config,
+            dir,
+            router,
+        }
+    }
+
+    /// A second process on the same store: its own connections, its own tasks.
+    pub fn another(&self) -> (App, Router) {
+        let outside = Outside {
+            clock: self.clock.clone(),
+            entropy: Arc::new(SeededEntropy::new(99)),
+        };
+        let app = App::assemble(&self.config, Part::All, outside, &|_| None).unwrap();
+        let router = app.router();
+        (app, router)
+    }
+
+    /// Starts the process anew on what is on disk, as after a crash.
+    pub fn restart(&mut self) {
+        let (app, router) = self.another();
+        self.app = app;
+        self.router = router;
+    }
+
+    /// The value of the Authorization header of a client of the example.
+    pub fn basic(&self, client: &str) -> String {
+        let (_, secret) = self.made.secret(client).unwrap();
+        format!("Basic {}", STANDARD.encode(format!("{client}:{}", secret.expose())))
+    }
+
+    /// Sends a request through the router.
+    pub async fn send(&self, request: Request<Body>) -> Reply {
+        send(&self.router, request).await
+    }
+
+    /// A call by a client, with a JSON body or none.
+    pub async fn call(&self, client: &str, method: &str, path: &str, body: Option<Value>) -> Reply {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, self.basic(client));
+        let request = match body {
+            None => request.body(Body::empty()),
+            Some(body) => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Body::from(body.to_string())),
+        };
+        self.send(request.unwrap()).await
+    }
+
+    /// Proposes by the support agent.
+    pub async fn propose(&self, body: Value) -> Reply {
+        self.call("support-agent", "POST", "/v1/drafts", Some(body)).await
+    }
+
+    /// The body that proposes a refund on the demo's charge.
+    pub fn refund(amount: i64) -> Value {
+        json!({
+            "operation": "refund.create", "case_id": "case-1", "reason_code": "damaged",
+            "parameters": { "charge": writ::sandbox::demo::CHARGE, "amount": amount, "currency": "usd" },
+        })
+    }
+
+    /// The draft as the approval service sees it, nonce included.
+    pub async fn card(&self, draft: &str) -> Value {
+        self.call("review-desk", "GET", &format!("/v1/drafts/{draft}"), None)
+            .await
+            .expect(200)
+    }
+
+    /// The claims with which an approver of the example would answer this card.
+    pub fn claims(&self, approver: &str, card: &Value, decision: Decision) -> Claims {
+        let now = self.clock.now().seconds();
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        Claims {
+            iss: LOCAL_ISSUER.to_owned(),
+            sub: approver.parse().unwrap(),
+            aud: self.config.audience.to_string(),
+            jti: RecordId::generate(&*self.clock, &*self.entropy),
+            iat: now,
+            nbf: now,
+            exp: now + 600,
+            apr: Approval {
+                v: 1,
+                decision,
+                draft_id: text(&card["id"]).parse().unwrap(),
+                draft_hash: DraftHash::from_digest(Digest::parse(&text(&card["draft_hash"])).unwrap()),
+                request_nonce: text(&card["approval"]["request_nonce"]),
+                verdict_id: text(&card["verdict"]["id"]).parse().unwrap(),
+                policy: AskedBy {
+                    id: text(&card["verdict"]["policy_id"]),
+                    version: card["verdict"]["policy_version"].as_u64().unwrap(),
+                    sha256: Digest::parse(&text(&card["verdict"]["policy_sha256"])).unwrap(),
+                },
+                by: By {
+                    kind: ApproverType::Human,
+                    id: approver.parse().unwrap(),
+                    queue: None,
+                    amr: vec!["hwk".to_owned(), "user".to_owned()],
+                    auth_time: Some(now - 10),
+                    rule: None,
+                },
+                reason: Some("the photo shows the crack".to_owned()),
+                execute_by: None,
+            },
+        }
+    }
+
+    /// The signer of an approver of the example.
+    pub fn signer(&self, approver: &str) -> RecordSigner {
+        let (_, path) = self.made.approvers.iter().find(|(id, _)| id.as_str() == approver).unwrap();
+        let pem = Secret::new(std::fs::read_to_string(path).unwrap());
+        RecordSigner::from_pkcs8_pem(&pem, format!("{approver}-1").parse().unwrap()).unwrap()
+    }
+
+    /// A record by an approver of the example about a draft that waits.
+    pub async fn record(&self, approver: &str, draft: &str, decision: Decision) -> String {
+        let card = self.card(draft).await;
+        self.signer(approver).sign(&self.claims(approver, &card, decision)).unwrap()
+    }
+
+    /// Hands a record in.
+    pub async fn hand_in(&self, record: &str) -> Reply {
+        self.call("review-desk", "POST", "/v1/approvals", Some(json!({ "record": record })))
+            .await
+    }
+
+    /// Exchanges with these form parameters.
+    pub async fn exchange_form(&self, client: &str, form: &[(&str, &str)]) -> Reply {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = Request::post("/oauth2/token")
+            .header(header::AUTHORIZATION, self.basic(client))
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Body::from(body));
+        self.send(request.unwrap()).await
+    }
+
+    /// Exchanges a draft whose records are stored.
+    pub async fn exchange(&self, draft: &str) -> Reply {
+        let form = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("subject_token", draft),
+            ("subject_token_type", "urn:writ:token-type:draft"),
+        ];
+        self.exchange_form("support-agent", &form).await
+    }
+
+    /// A credential for a draft that is approved.
+    pub async fn credential(&self, draft: &str) -> String {
+        self.exchange(draft).await.expect(200)["access_token"].as_str().unwrap().to_owned()
+    }
+
+    /// Spends a credential, and waits until this process has done what it can.
+    pub async fn execute(&self, token: &str, draft: &str) -> Reply {
+        let reply = self.execute_body(token, json!({ "draft_id": draft })).await;
+        self.app.settle().await;
+        reply
+    }
+
+    /// Calls the execute endpoint with this body.
+    pub async fn execute_body(&self, token: &str, body: Value) -> Reply {
+        self.send(execute_request(token, body)).await
+    }
+
+    /// The draft's id and its execution as it stands now.
+    pub async fn execution(&self, draft: &str) -> Value {
+        let view = self
+            .call("support-agent", "GET", &format!("/v1/drafts/{draft}"), None)
+            .await
+            .expect(200);
+        let id = view["execution"]["id"].as_str().unwrap_or_else(|| panic!("no execution in {view}"));
+        self.call("support-agent", "GET", &format!("/v1/executions/{id}"), None)
+            .await
+            .expect(200)
+    }
+
+    /// A draft that a rule approved: 40.00 USD.
+    pub async fn allowed_draft(&self) -> String {
+        let draft = self.propose(Self::refund(4_000)).await.expect(201);
+        assert_eq!(draft["state"], "approved", "{draft}");
+        draft["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A draft that waits for people: 240.00 USD.
+    pub async fn held_draft(&self) -> String {
+        let draft = self.propose(Self::refund(24_000)).await.expect(201);
+        assert_eq!(draft["state"], "awaiting_approval", "{draft}");
+        draft["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Moves the clock and lets the proxy go on with what is due.
+    pub async fn later(&self, by: Duration) -> usize {
+        self.clock.advance(by);
+        self.app.proxy.as_ref().unwrap().sweep().await.unwrap()
+    }
+
+    /// How many requests that change something reached the backend.
+    pub fn writes(&self) -> usize {
+        self.sandbox.requests().iter().filter(|r| r.method != "GET").count()
+    }
+
+    /// The types of all audit events, in order.
+    pub async fn event_types(&self) -> Vec<String> {
+        let events = self.app.store.events(0, 1000).await.unwrap();
+        events
+            .iter()
+            .map(|e| {
+                serde_json::from_slice::<Value>(&e.bytes).unwrap()["type"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    }
+}
+
+/// A call of the execute endpoint.
+pub fn execute_request(token: &str, body: Value) -> Request<Body> {
+    Request::post("/v1/executions")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body.to_string()))
+        .unwrap()
+}
+
+/// Sends a request through a router.
+pub async fn send(router: &Router, request: Request<Body>) -> Reply {
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+    Reply {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body,
+    }
+}
+
+/// 16 bytes that are nobody's nonce.
+pub fn foreign_nonce() -> String {
+    URL_SAFE_NO_PAD.encode([7; 16])
+}
