@@ -53,6 +53,9 @@ impl UnverifiedRecord {
 
     /// Verifies a record that is handed in at `now`: key, signature, audience, times, and that record and key agree on issuer and approver.
     ///
+    /// Top-level claims that are not ours are ignored, but the whole payload must be JSON that every language reads alike: no key twice, no
+    /// fractions.
+    ///
     /// The key's window must hold both the time of signing and `now`: a key that has retired cannot approve with a backdated record.
     ///
     /// # Errors

@@ -279,3 +279,15 @@ fn template() -> AuthorizerBuilder {
 fn read_out() -> Rule {
     rule!("read_out($o, $r, $d, $a, $c, $j, $n, $e) <- grant($o, $r, $d, $a, $c, $j, $n, $e)")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_library_is_a_refusal() {
+        let answer: Result<(), TokenError> = guarded(|| panic!("a test of what happens when the library panics"));
+        assert_eq!(answer, Err(TokenError::VerifierFailed));
+        assert!(!TokenError::VerifierFailed.is_ours());
+    }
+}

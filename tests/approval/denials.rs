@@ -301,6 +301,18 @@ fn a_time_that_is_not_whole_seconds_is_refused() {
 }
 
 #[test]
+fn a_claim_that_languages_read_differently_is_refused_even_where_claims_are_ignored() {
+    for value in ["1.5", "1e3", "-0", "9007199254740993"] {
+        let payload = claims().to_string().replacen('{', &format!("{{\"azp\":{value},"), 1);
+        assert_eq!(
+            refused(&p256().sign(&p256().header().to_string(), &payload)),
+            "record_claims_malformed",
+            "{value}"
+        );
+    }
+}
+
+#[test]
 fn a_denial_needs_a_reason_and_no_reason_is_longer_than_a_thousand_characters() {
     let deny = |reason: Value| {
         p256().with_claims(|c| {
@@ -402,6 +414,10 @@ fn a_key_outside_its_window_or_revoked_does_not_count() {
         "signed before the key's first moment"
     );
     assert_eq!(with(&|k| k.not_before = at(5)), Ok(()), "within the leeway of clocks");
+    let mut young = p256().registered();
+    young.not_before = at(5);
+    let early = verify(&good(), &young, at(4)).map(|_| ()).map_err(|e| e.code());
+    assert_eq!(early, Err("record_key_not_yet_valid"), "handed in before the key's first moment");
     assert_eq!(
         with(&|k| k.not_after = Some(at(10))),
         Err("record_key_expired"),

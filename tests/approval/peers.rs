@@ -7,6 +7,7 @@ use serde_json::json;
 use writ::approval::RecordSigner;
 use writ::domain::approval::Claims;
 use writ::domain::principal::{ApproverKey, KeyKind};
+use writ::domain::secret::Secret;
 
 use super::support::{AUDIENCE, claims, now, p256, refused, verify};
 use crate::support::peers::{node, output, python, root, script};
@@ -104,5 +105,24 @@ fn records_signed_with_jose_are_accepted_and_ours_verify_there() {
             node.arg(script("approval.mjs"));
             node
         });
+    }
+}
+
+#[test]
+fn private_keys_made_elsewhere_sign_here() {
+    let Some(mut python) = python() else { return };
+    let made: serde_json::Value = serde_json::from_str(&output(python.arg(script("approval.py")).arg("keys"))).unwrap();
+    for (kind, name) in [(KeyKind::Es256, "ES256"), (KeyKind::Ed25519, "Ed25519")] {
+        let pem = Secret::new(made[name].as_str().unwrap().to_owned());
+        let signer = RecordSigner::from_pkcs8_pem(&pem, "made-elsewhere".parse().unwrap()).unwrap();
+        assert_eq!(signer.kind(), kind);
+        let key = ApproverKey {
+            kid: signer.kid().clone(),
+            kind,
+            public: signer.public(),
+            ..p256().registered()
+        };
+        let record = signer.sign(&serde_json::from_value(claims()).unwrap()).unwrap();
+        assert!(verify(&record, &key, now()).is_ok(), "{name}");
     }
 }

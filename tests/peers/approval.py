@@ -2,6 +2,7 @@
 
 approval.py check VECTORS   judges tests/vectors/approval.json: joserfc for the signature, the rules of the record written out here
 approval.py sign REQUEST    signs the claims in the file, once for each key and algorithm name in it, and prints one record a line
+approval.py keys            makes a private key of each kind and prints them in PEM, as JSON
 """
 
 import base64
@@ -105,4 +106,10 @@ def sign(path):
     return 0
 
 
-sys.exit({"check": check, "sign": sign}[sys.argv[1]](sys.argv[2]))
+def keys():
+    made = {"ES256": ECKey.generate_key("P-256", private=True), "Ed25519": OKPKey.generate_key("Ed25519", private=True)}
+    print(json.dumps({kind: key.as_pem(private=True).decode() for kind, key in made.items()}))
+    return 0
+
+
+sys.exit({"check": check, "sign": sign, "keys": keys}[sys.argv[1]](*sys.argv[2:3]))
