@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -244,7 +245,7 @@ fn http_client(backend: &Backend) -> Result<reqwest::Client, String> {
     }
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .dns_resolver(Resolver(backend.private))
+        .dns_resolver(Resolver::of(backend))
         .retry(reqwest::retry::never())
         .pool_max_idle_per_host(0)
         .redirect(reqwest::redirect::Policy::none())
@@ -261,16 +262,43 @@ fn http_client(backend: &Backend) -> Result<reqwest::Client, String> {
 
 /// The system's resolver, without addresses a backend must not be at.
 #[derive(Debug, Clone, Copy)]
-struct Resolver(Private);
+struct Resolver {
+    private: Private,
+    /// Without TLS a secret must not leave the machine, whatever a name resolves to.
+    reach: Reach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Anywhere,
+    Loopback,
+}
+
+impl Resolver {
+    fn of(backend: &Backend) -> Self {
+        let plain = backend.base_url.scheme() != "https";
+        Self {
+            private: backend.private,
+            reach: if plain { Reach::Loopback } else { Reach::Anywhere },
+        }
+    }
+
+    fn refusal(self, ip: IpAddr) -> Option<&'static str> {
+        if self.reach == Reach::Loopback && !ip.is_loopback() {
+            return Some("is not a loopback address, and without https secrets would leave the machine unencrypted");
+        }
+        refusal(ip, self.private)
+    }
+}
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let private = self.0;
+        let resolver = *self;
         Box::pin(async move {
             let mut allowed = Vec::new();
             let mut why = "has no address";
             for address in tokio::net::lookup_host((name.as_str(), 0)).await? {
-                match refusal(address.ip(), private) {
+                match resolver.refusal(address.ip()) {
                     None => allowed.push(address),
                     Some(refused) => why = refused,
                 }
@@ -281,5 +309,28 @@ impl Resolve for Resolver {
             let addresses: Addrs = Box::new(allowed.into_iter());
             Ok(addresses)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_tls_a_name_must_lead_to_this_machine() {
+        let plain = Resolver {
+            private: Private::Allowed,
+            reach: Reach::Loopback,
+        };
+        for ip in ["10.0.0.1", "8.8.8.8", "fd12::1"] {
+            assert!(plain.refusal(ip.parse().unwrap()).is_some(), "{ip}");
+        }
+        assert_eq!(plain.refusal("127.0.0.1".parse().unwrap()), None);
+        let tls = Resolver {
+            private: Private::Refused,
+            reach: Reach::Anywhere,
+        };
+        assert_eq!(tls.refusal("8.8.8.8".parse().unwrap()), None);
+        assert!(tls.refusal("127.0.0.1".parse().unwrap()).is_some());
     }
 }

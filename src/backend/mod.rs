@@ -12,6 +12,7 @@ mod condition;
 mod facts;
 mod load;
 mod load_operation;
+mod load_request;
 mod load_rules;
 mod money;
 mod operation;

@@ -3,6 +3,7 @@
 mod support;
 
 mod answers;
+mod dialects;
 mod loader;
 mod lookups;
 mod params;

@@ -1,5 +1,6 @@
 //! The shipped files: what they send, byte for byte.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::support::{answer, charge, checked, customer, draft, draft_id, operation, refund_params, shipped};
@@ -55,4 +56,37 @@ fn the_same_draft_compiles_to_the_same_bytes() {
     let facts = refund.facts(&parts, &[answer(200, charge())]).unwrap();
     let once = refund.compile(&draft_id(), &parts, &facts).unwrap();
     assert_eq!(once, refund.compile(&draft_id(), &parts, &facts).unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_text_a_json_body_carries_reads_back_as_it_was_sent(line1 in "[ -~à-üА-я东京😀]{1,60}", city in "[!-~]{1,40}") {
+        let backends = shipped();
+        let update = operation(&backends, "shipping_address.update");
+        let old = json!({ "line1": "12 Harbour Street", "city": "Portland", "postal_code": "97201", "country": "US" });
+        let new = json!({ "line1": line1.trim(), "city": city, "postal_code": "1", "country": "US" });
+        prop_assume!(!line1.trim().is_empty());
+        let made = draft(update, json!({ "customer": "cus_88", "old": old, "new": new }), &answer(200, customer()));
+        let sent: serde_json::Value = serde_json::from_str(&made.request.body).unwrap();
+        let mut expected = new;
+        expected["line2"] = json!(null);
+        prop_assert_eq!(&sent["shipping_address"], &expected);
+        prop_assert_eq!(sent.as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn whatever_passes_as_a_charge_names_one_segment_and_one_field(id in "(ch|py)_[A-Za-z0-9_]{1,64}", amount in 1_i64..=36_000) {
+        let backends = shipped();
+        let refund = operation(&backends, "refund.create");
+        let mut shown = charge();
+        shown["id"] = json!(id);
+        let made = draft(refund, json!({ "charge": id, "amount": amount, "currency": "usd" }), &answer(200, shown));
+        let fields: Vec<(String, String)> = form_urlencoded::parse(made.request.body.as_bytes()).into_owned().collect();
+        prop_assert_eq!(fields.len(), 4);
+        prop_assert!(fields.contains(&("charge".to_owned(), id.clone())));
+        prop_assert!(fields.contains(&("amount".to_owned(), amount.to_string())));
+        prop_assert_eq!(refund.precondition(&made).unwrap().url, format!("http://127.0.0.1:9/v1/charges/{id}"));
+    }
 }

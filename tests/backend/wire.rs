@@ -64,6 +64,10 @@ fn read_request(stream: &mut TcpStream) -> String {
                 return text;
             }
         }
+        // A TLS greeting: nothing more will come before it is answered.
+        if bytes.first() == Some(&0x16) {
+            return text;
+        }
         match stream.read(&mut chunk) {
             Ok(0) | Err(_) => return text,
             Ok(n) => bytes.extend_from_slice(&chunk[..n]),
@@ -360,6 +364,18 @@ async fn a_name_that_leads_to_a_private_address_is_refused_unless_the_file_allow
     let why = not_sent(of(&backends, Need::Proxy).send().await);
     assert!(why.contains("private or loopback address"), "{why}");
     assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_prove_its_name_gets_no_byte_of_the_request() {
+    let server = Server::answering(response("200 OK", "", "{}"));
+    let backends = shipped_at(&format!("https://localhost:{}", server.address.port()));
+    let why = not_sent(of(&backends, Need::Proxy).send().await);
+    let seen = server.seen();
+    assert!(
+        !why.is_empty() && seen.iter().all(|hello| !hello.contains("secret-of") && !hello.contains("refunds")),
+        "{seen:?}"
+    );
 }
 
 #[test]
