@@ -1,7 +1,7 @@
 //! Composition root: clock, entropy, store, policies, backends, routers, shutdown.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -272,30 +272,31 @@ const BROKER_SWEEP: Duration = Duration::from_secs(2);
 /// How often the key files are looked at.
 const KEY_LOOK: Duration = Duration::from_secs(5);
 
-/// Housekeeping: sweeps, and keys that were rotated while the process runs.
-async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: std::path::PathBuf, shutdown: CancellationToken) {
-    let mut proxy_turn = tokio::time::interval(PROXY_SWEEP);
-    let mut broker_turn = tokio::time::interval(BROKER_SWEEP);
-    let mut key_turn = tokio::time::interval(KEY_LOOK);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = proxy_turn.tick(), if proxy.is_some() => {
-                if let Some(proxy) = &proxy
-                    && let Err(error) = proxy.sweep().await
-                {
-                    tracing::error!(%error, "the sweep of executions failed; it is tried again");
-                }
-            }
-            _ = broker_turn.tick(), if broker.is_some() => {
-                if let Some(broker) = &broker
-                    && let Err(error) = broker.sweep().await
-                {
-                    tracing::error!(%error, "the sweep of drafts failed; it is tried again");
-                }
-            }
-            _ = key_turn.tick() => reload_keys(broker.as_deref(), proxy.as_ref(), &keys),
+/// Housekeeping: sweeps, and keys that were rotated while the process runs. Each at its own pace, so that one that is slow delays no other.
+async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: PathBuf, shutdown: CancellationToken) {
+    let executions = every(PROXY_SWEEP, &shutdown, async || {
+        if let Some(proxy) = &proxy
+            && let Err(error) = proxy.sweep().await
+        {
+            tracing::error!(%error, "the sweep of executions failed; it is tried again");
         }
+    });
+    let drafts = every(BROKER_SWEEP, &shutdown, async || {
+        if let Some(broker) = &broker
+            && let Err(error) = broker.sweep().await
+        {
+            tracing::error!(%error, "the sweep of drafts failed; it is tried again");
+        }
+    });
+    let key_files = every(KEY_LOOK, &shutdown, async || reload_keys(broker.as_deref(), proxy.as_ref(), &keys));
+    tokio::join!(executions, drafts, key_files);
+}
+
+async fn every(pace: Duration, shutdown: &CancellationToken, work: impl AsyncFn()) {
+    let mut turn = tokio::time::interval(pace);
+    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        work().await;
     }
 }
 

@@ -32,7 +32,8 @@ impl Proxy {
         }
     }
 
-    /// Takes over every execution that is due and carries it on. Gives how many there were.
+    /// Takes over every execution that is due and starts to carry it on, each in a task of its own: a backend that hangs holds up nobody
+    /// else. Gives how many there were.
     ///
     /// # Errors
     /// [`StoreError`] if the store could not say what is due.
@@ -49,7 +50,8 @@ impl Proxy {
             match self.store.take_over(self.op(None), take).await {
                 Ok(applied) => {
                     taken += 1;
-                    self.drive(applied.value).await;
+                    let proxy = self.clone();
+                    self.tasks.spawn(async move { proxy.drive(applied.value).await });
                 }
                 // Another proxy was faster.
                 Err(StoreError::Rejected(_)) => {}

@@ -292,7 +292,9 @@ impl World {
     /// Moves the clock and lets the proxy go on with what is due.
     pub async fn later(&self, by: Duration) -> usize {
         self.clock.advance(by);
-        self.app.proxy.as_ref().unwrap().sweep().await.unwrap()
+        let taken = self.app.proxy.as_ref().unwrap().sweep().await.unwrap();
+        self.app.settle().await;
+        taken
     }
 
     /// How many requests that change something reached the backend.
