@@ -274,30 +274,45 @@ const KEY_LOOK: Duration = Duration::from_secs(5);
 
 /// Housekeeping: sweeps, and keys that were rotated while the process runs. Each at its own pace, so that one that is slow delays no other.
 async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: PathBuf, shutdown: CancellationToken) {
-    let executions = every(PROXY_SWEEP, &shutdown, async || {
-        if let Some(proxy) = &proxy
-            && let Err(error) = proxy.sweep().await
-        {
-            tracing::error!(%error, "the sweep of executions failed; it is tried again");
-        }
-    });
-    let drafts = every(BROKER_SWEEP, &shutdown, async || {
-        if let Some(broker) = &broker
-            && let Err(error) = broker.sweep().await
-        {
-            tracing::error!(%error, "the sweep of drafts failed; it is tried again");
-        }
-    });
-    let key_files = every(KEY_LOOK, &shutdown, async || reload_keys(broker.as_deref(), proxy.as_ref(), &keys));
-    tokio::join!(executions, drafts, key_files);
+    tokio::join!(
+        keep_executions(proxy.clone(), shutdown.clone()),
+        keep_drafts(broker.clone(), shutdown.clone()),
+        keep_keys(broker, proxy, keys, shutdown),
+    );
 }
 
-async fn every(pace: Duration, shutdown: &CancellationToken, work: impl AsyncFn()) {
-    let mut turn = tokio::time::interval(pace);
-    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn keep_executions(proxy: Option<Proxy>, shutdown: CancellationToken) {
+    let Some(proxy) = proxy else { return };
+    let mut turn = pace(PROXY_SWEEP);
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
-        work().await;
+        if let Err(error) = proxy.sweep().await {
+            tracing::error!(%error, "the sweep of executions failed; it is tried again");
+        }
     }
+}
+
+async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
+    let Some(broker) = broker else { return };
+    let mut turn = pace(BROKER_SWEEP);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        if let Err(error) = broker.sweep().await {
+            tracing::error!(%error, "the sweep of drafts failed; it is tried again");
+        }
+    }
+}
+
+async fn keep_keys(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, dir: PathBuf, shutdown: CancellationToken) {
+    let mut turn = pace(KEY_LOOK);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        reload_keys(broker.as_deref(), proxy.as_ref(), &dir);
+    }
+}
+
+/// A beat that does not catch up after a long turn.
+fn pace(period: Duration) -> tokio::time::Interval {
+    let mut turn = tokio::time::interval(period);
+    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    turn
 }
 
 fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path) {
