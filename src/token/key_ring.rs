@@ -56,6 +56,12 @@ pub enum KeyRingError {
         /// What the system said.
         source: io::Error,
     },
+    /// No keys at all.
+    #[error("there are no keys in {}; make the first with `writ keys generate`", dir.display())]
+    NoKeys {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// A private key that others on the machine can read.
     #[error("{} can be read by others (mode {mode:04o}); run `chmod 600` on it, and rotate the keys if it was copied", path.display())]
     Exposed {
@@ -284,7 +290,11 @@ fn private_path(dir: &Path, kid: RootKeyId) -> PathBuf {
 
 fn read_public(dir: &Path) -> Result<KeySet, KeyRingError> {
     let path = dir.join(PUBLIC_KEYS_FILE);
-    let bytes = fs::read(&path).map_err(at(&path))?;
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(KeyRingError::NoKeys { dir: dir.to_owned() }),
+        Err(error) => return Err(at(&path)(error)),
+    };
     KeySet::from_json(&bytes).map_err(|source| KeyRingError::PublicSet { path, source })
 }
 

@@ -101,6 +101,14 @@ fn a_public_set_with_a_mistake_is_not_loaded() {
 }
 
 #[test]
+fn a_directory_without_keys_says_how_to_make_them() {
+    let empty = tempfile::tempdir().unwrap();
+    let error = KeyRing::load(empty.path()).unwrap_err();
+    assert!(matches!(error, KeyRingError::NoKeys { .. }));
+    assert!(error.to_string().contains("writ keys generate"), "{error}");
+}
+
+#[test]
 fn keys_are_never_generated_over_others() {
     let keys = Keys::new();
     let again = KeyRing::generate(keys.dir.path(), keys.clock.now(), DAY, &keys.entropy);
