@@ -1,1 +1,108 @@
-//! To come.
+//! Clients and approvers: registered, changed and revoked.
+
+use writ::domain::digest::Digest;
+use writ::store::Rejection;
+
+use super::world::*;
+
+super::over_one_and_two_connections! {
+    who_is_not_registered_is_not_found,
+    a_client_is_registered_once_and_stays_revoked,
+    an_approver_gains_keys_and_authority_but_loses_none,
+    a_revoked_approver_gains_nothing,
+    a_key_belongs_to_one_approver,
+}
+
+async fn who_is_not_registered_is_not_found(world: World) {
+    let secret = Digest::of(b"s");
+    assert_eq!(
+        rejection(world.store().replace_secret(world.op(), "nobody".parse().unwrap(), secret).await),
+        Rejection::NotFound
+    );
+    assert_eq!(
+        rejection(world.store().revoke_client(world.op(), "nobody".parse().unwrap()).await),
+        Rejection::NotFound
+    );
+    assert_eq!(
+        rejection(world.store().revoke_approver(world.op(), "usr_nobody".parse().unwrap()).await),
+        Rejection::NotFound
+    );
+    assert_eq!(
+        rejection(world.store().revoke_key(world.op(), "k-nobody".parse().unwrap()).await),
+        Rejection::NotFound
+    );
+    assert_eq!(world.store().client(&"nobody".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(world.store().approver(&"usr_nobody".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(world.store().approver_key(&"k-nobody".parse().unwrap()).await.unwrap(), None);
+}
+
+async fn a_client_is_registered_once_and_stays_revoked(world: World) {
+    let entry = client(&world, "c-1");
+    let id = entry.client.id.clone();
+    world.store().add_client(world.op(), entry.clone()).await.unwrap();
+    assert_eq!(world.store().client(&id).await.unwrap(), Some(entry.clone()));
+    assert_eq!(
+        rejection(world.store().add_client(world.op(), entry).await),
+        Rejection::Exists("c-1".to_owned())
+    );
+    world
+        .store()
+        .replace_secret(world.op(), id.clone(), Digest::of(b"new"))
+        .await
+        .unwrap();
+    assert_eq!(world.store().client(&id).await.unwrap().unwrap().secret_sha256, Digest::of(b"new"));
+    let at = world.now();
+    world.store().revoke_client(world.op(), id.clone()).await.unwrap();
+    world.clock.advance(MINUTE);
+    let events = world.events().await.len();
+    world.store().revoke_client(world.op(), id.clone()).await.unwrap();
+    assert_eq!(world.events().await.len(), events, "it was revoked already");
+    assert_eq!(world.store().clients().await.unwrap()[0].client.revoked_at, Some(at));
+    let secret = Digest::of(b"newer");
+    assert_eq!(
+        rejection(world.store().replace_secret(world.op(), id, secret).await),
+        Rejection::NotFound
+    );
+}
+
+async fn an_approver_gains_keys_and_authority_but_loses_none(world: World) {
+    let mut more = world.approver("mia");
+    let mut key = more.keys[0].clone();
+    key.kid = "k-mia-2".parse().unwrap();
+    more.keys = vec![more.keys[0].clone(), key];
+    let mut row = more.approver.authority[0].clone();
+    row.queue = "security".parse().unwrap();
+    more.approver.authority = vec![row];
+    world.store().add_approver(world.op(), more).await.unwrap();
+    let mia = world.store().approver(&"usr_mia".parse().unwrap()).await.unwrap().unwrap();
+    let queues: Vec<_> = mia.approver.authority.iter().map(|row| row.queue.as_str()).collect();
+    assert_eq!(queues, ["finance", "security"]);
+    assert_eq!(mia.keys.len(), 2);
+    world.store().add_approver(world.op(), world.approver("mia")).await.unwrap();
+    assert_eq!(world.store().approvers().await.unwrap()[0], mia, "the same again changes nothing");
+}
+
+async fn a_revoked_approver_gains_nothing(world: World) {
+    world.store().revoke_approver(world.op(), "usr_mia".parse().unwrap()).await.unwrap();
+    let again = world.store().add_approver(world.op(), world.approver("mia")).await;
+    assert_eq!(rejection(again), Rejection::Exists("usr_mia (revoked)".to_owned()));
+    let key = world.store().approver_key(&"k-mia".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(key.revoked_at, Some(world.now()), "all keys go with their approver");
+}
+
+async fn a_key_belongs_to_one_approver(world: World) {
+    let mut zoe = world.approver("zoe");
+    zoe.keys[0].kid = "k-mia".parse().unwrap();
+    let taken = world.store().add_approver(world.op(), zoe.clone()).await;
+    assert_eq!(rejection(taken), Rejection::Exists("k-mia".to_owned()));
+    zoe.keys = world.approver("tom").keys;
+    assert_eq!(rejection(world.store().add_approver(world.op(), zoe).await), Rejection::NotFound);
+    assert_eq!(world.store().approver(&"usr_zoe".parse().unwrap()).await.unwrap(), None);
+    world.store().revoke_key(world.op(), "k-mia".parse().unwrap()).await.unwrap();
+    let unrevoked = world.store().add_approver(world.op(), world.approver("mia")).await;
+    assert_eq!(
+        rejection(unrevoked),
+        Rejection::Exists("k-mia".to_owned()),
+        "a revoked key does not come back"
+    );
+}

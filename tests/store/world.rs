@@ -1,5 +1,4 @@
 //! A store to test, its clock, and short ways to bring a draft to where a test begins.
-#![allow(dead_code, reason = "the checks that use the rest come next")]
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,13 +13,13 @@ use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::draft::{IdempotencyKey, Resource};
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, VerdictId};
 use writ::domain::money::Money;
-use writ::domain::operation::Consequence;
+use writ::domain::operation::{Consequence, Stage};
 use writ::domain::policy::{Answer, Outcome, PolicyRef, QueueNeed, Requirement, Rule};
-use writ::domain::principal::{Approver, ApproverKey, Authority, KeyKind, OperationPattern};
+use writ::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, OperationPattern, Permission, Role};
 use writ::domain::time::Timestamp;
 use writ::store::contract::{
-    Abort, AfterAbort, ApproverEntry, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed, Redeem,
-    Redeemed, Reopen, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
+    Abort, AfterAbort, ApproverEntry, ClientEntry, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed,
+    Redeem, Redeemed, Reopen, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
 };
 use writ::store::record::{AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict};
 use writ::store::sqlite::SqliteStore;
@@ -39,7 +38,7 @@ pub struct World {
     pub file: PathBuf,
     turn: AtomicUsize,
     serial: AtomicUsize,
-    _dir: Option<tempfile::TempDir>,
+    pub _dir: Option<tempfile::TempDir>,
 }
 
 pub fn open(file: &std::path::Path, clock: &Arc<ManualClock>, entropy: &Arc<SeededEntropy>) -> Arc<dyn Store> {
@@ -497,5 +496,23 @@ pub fn rejection<T: std::fmt::Debug>(result: Result<Applied<T>, StoreError>) -> 
     match result {
         Err(StoreError::Rejected(rejection)) => rejection,
         other => panic!("expected a rejection, got {other:?}"),
+    }
+}
+
+pub fn client(world: &World, id: &str) -> ClientEntry {
+    ClientEntry {
+        client: Client {
+            id: id.parse().unwrap(),
+            tenant: "acme".parse().unwrap(),
+            roles: BTreeSet::from([Role::Orchestrator]),
+            owner: Some("usr_olga".parse().unwrap()),
+            permissions: vec![Permission {
+                operations: OperationPattern::Family("refund".to_owned()),
+                stages: BTreeSet::from([Stage::Draft, Stage::Execute]),
+            }],
+            created_at: world.now(),
+            revoked_at: None,
+        },
+        secret_sha256: Digest::of(b"secret"),
     }
 }
