@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use writ::sandbox::{Fault, FaultKind, RefundStatus, demo};
 
-use super::{Bench, said};
+use super::{Bench, PATIENCE, said};
 
 const KEY: &str = "11111111-2222-8333-8444-555555555555";
 
@@ -25,7 +25,7 @@ async fn over_a_socket(bench: &Bench) -> Vec<u8> {
         .unwrap();
     let (key, body) = (bench.sandbox.write_key().expose(), body());
     let text = format!(
-        "POST /v1/refunds HTTP/1.1\r\nhost: sandbox\r\nauthorization: Bearer {key}\r\nidempotency-key: {KEY}\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/refunds HTTP/1.1\r\nhost: sandbox\r\nauthorization: Bearer {key}\r\nidempotency-key: {KEY}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -73,12 +73,15 @@ async fn a_hanging_request_has_happened_though_nothing_is_said_until_the_sandbox
         .unwrap();
     let key = bench.sandbox.write_key().expose();
     let head = format!("POST /v1/refunds HTTP/1.1\r\nhost: s\r\nauthorization: Bearer {key}\r\nidempotency-key: {KEY}\r\n");
-    let text = format!("{head}content-length: {}\r\n\r\n{}", body().len(), body());
+    let text = format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n{}", body().len(), body());
     stream.write_all(text.as_bytes()).await.unwrap();
     // The repetition is answered from memory only once the hanging one has run; until then it would be the first itself.
-    while bench.sandbox.refunds(demo::CHARGE).is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let ran = async {
+        while bench.sandbox.refunds(demo::CHARGE).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ran).await.expect("the refund never ran");
     assert_eq!(bench.refund(KEY, &body()).await.header("idempotent-replayed"), "true");
     bench.sandbox.shutdown().await;
     let mut answer = Vec::new();
@@ -170,6 +173,19 @@ async fn an_oversize_answer_is_megabytes_long() {
 }
 
 #[tokio::test]
+async fn whoever_may_not_come_in_uses_up_no_fault() {
+    let bench = Bench::new().await;
+    bench.sandbox.fault(on_refunds(FaultKind::RateLimit));
+    let unknown = bench.bare(Method::POST, "/v1/refunds").body(body());
+    assert_eq!(said(unknown).await.status, 401);
+    let reader = bench
+        .bare(Method::POST, "/v1/refunds")
+        .bearer_auth(bench.sandbox.read_key().expose());
+    assert_eq!(said(reader.body(body())).await.status, 403);
+    assert_eq!(bench.refund(KEY, &body()).await.status, 429);
+}
+
+#[tokio::test]
 async fn reads_fail_too() {
     let bench = Bench::new().await;
     bench.sandbox.fault(Fault::once(FaultKind::Error503Before, "GET", "/v1/charges/*"));
@@ -184,15 +200,18 @@ async fn a_client_that_gives_up_while_it_is_held_leaves_its_key_free() {
     bench.sandbox.fault(on_refunds(FaultKind::Hold));
     let request = bench.form("/v1/refunds", &body()).header("idempotency-key", KEY);
     let waiting = tokio::spawn(request.send());
-    bench.sandbox.held(1).await;
+    bench.held().await;
     waiting.abort();
     // The server notices the closed connection in its own time; until then the key is in use.
-    let ran = loop {
-        let said = bench.refund(KEY, &body()).await;
-        if said.status != 409 {
-            break said;
+    let freed = async {
+        loop {
+            let said = bench.refund(KEY, &body()).await;
+            if said.status != 409 {
+                return said;
+            }
         }
     };
+    let ran = tokio::time::timeout(PATIENCE, freed).await.expect("the key never went free");
     assert_eq!(ran.status, 200);
     assert_eq!(bench.effects(), 1);
     assert_eq!(bench.sandbox.release(), 0);

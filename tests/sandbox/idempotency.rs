@@ -40,12 +40,22 @@ async fn a_key_that_is_too_long_or_empty_is_refused() {
 }
 
 #[tokio::test]
+async fn a_key_means_nothing_on_a_read() {
+    let bench = Bench::new().await;
+    let charge = format!("/v1/charges/{}", demo::CHARGE);
+    let read = || said(bench.write(Method::GET, &charge).header("idempotency-key", KEY));
+    assert_eq!(read().await.body["amount_refunded"], 0);
+    assert_eq!(bench.refund(KEY, &body(100)).await.status, 200);
+    assert_eq!(read().await.body["amount_refunded"], 100);
+}
+
+#[tokio::test]
 async fn a_second_request_while_the_first_runs_is_told_to_wait() {
     let bench = Bench::new().await;
     bench.sandbox.fault(Fault::once(FaultKind::Hold, "POST", "/v1/refunds"));
     let request = bench.form("/v1/refunds", &body(100)).header("idempotency-key", KEY);
     let first = tokio::spawn(said(request));
-    bench.sandbox.held(1).await;
+    bench.held().await;
     let second = bench.refund(KEY, &body(100)).await;
     assert_eq!((second.status.as_u16(), second.error("code")), (409, "idempotency_key_in_use"));
     assert_eq!(bench.effects(), 0, "nothing has happened yet");

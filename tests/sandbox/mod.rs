@@ -14,6 +14,9 @@ use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
 use crate::support::{ManualClock, SeededEntropy};
 
+/// How long something may take that is certain to happen, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A sandbox with a clock of the test's own, and a client that never retries, follows or pools.
 struct Bench {
     sandbox: RunningSandbox,
@@ -52,7 +55,7 @@ impl Bench {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .pool_max_idle_per_host(0)
-            .timeout(Duration::from_secs(20))
+            .timeout(PATIENCE)
             .build()
             .unwrap();
         Self { sandbox, clock, client }
@@ -79,6 +82,13 @@ impl Bench {
 
     async fn refund(&self, key: &str, body: &str) -> Said {
         said(self.form("/v1/refunds", body).header("idempotency-key", key)).await
+    }
+
+    /// Waits until a request is held; fails rather than wait for ever.
+    async fn held(&self) {
+        tokio::time::timeout(PATIENCE, self.sandbox.held(1))
+            .await
+            .expect("nothing was held");
     }
 
     fn effects(&self) -> usize {

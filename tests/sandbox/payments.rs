@@ -107,6 +107,25 @@ async fn a_declined_card_makes_no_charge() {
 }
 
 #[tokio::test]
+async fn a_key_is_taken_as_a_user_name_too() {
+    let bench = Bench::new().await;
+    let request = bench
+        .bare(Method::GET, "/orders/4821")
+        .basic_auth(bench.sandbox.read_key().expose(), Some(""));
+    assert_eq!(said(request).await.status, 200);
+    assert_eq!(bench.sandbox.requests()[0].key, KeyUsed::Read);
+}
+
+#[tokio::test]
+async fn the_sandbox_listens_on_loopback_only() {
+    let bench = Bench::new().await;
+    assert!(bench.sandbox.url.starts_with("http://127.0.0.1:"));
+    let port = bench.sandbox.url.rsplit(':').next().unwrap();
+    // Another address of the same machine: 127.0.0.2 would answer if every address were bound.
+    assert!(tokio::net::TcpStream::connect(format!("127.0.0.2:{port}")).await.is_err());
+}
+
+#[tokio::test]
 async fn a_charge_is_made_and_read_back() {
     let bench = Bench::new().await;
     let made = said(bench.form(

@@ -84,6 +84,13 @@ async fn each_change_makes_a_new_version_and_a_repetition_makes_none() {
     assert_eq!(again.header("etag"), "\"2\"");
     let other = said(patch(&bench, "\"2\"", EMAIL).header("idempotency-key", "k-1")).await;
     assert_eq!(other.error("type"), "idempotency_error");
+    let elsewhere = bench.write(Method::PATCH, "/customers/cus_89").header("if-match", "\"1\"");
+    let elsewhere = said(elsewhere.header("idempotency-key", "k-1").body(address)).await;
+    assert_eq!(
+        elsewhere.error("type"),
+        "idempotency_error",
+        "the same body for another customer is another request"
+    );
     assert_eq!(bench.sandbox.customer(demo::CUSTOMER).unwrap().0, 2);
 
     let email = said(patch(&bench, "\"2\"", EMAIL)).await;
