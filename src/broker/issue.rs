@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::decide::question;
-use super::review::{about_draft, is_self};
+use super::review::{about_draft, is_self, of_rejection};
 use super::{AcceptError, Broker, Caller};
 use crate::approval::{RecordError, UnverifiedRecord};
 use crate::audit::{EventBody, EventKind, Note};
@@ -19,7 +19,7 @@ use crate::domain::operation::Stage;
 use crate::domain::policy::{Outcome, Rule, Signature};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Close, CloseAs, Issue};
+use crate::store::contract::{Close, CloseAs, DraftFilter, Issue};
 use crate::store::record::{DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
 use crate::token::{Grant, GrantResource, KeyRingError, MintError};
@@ -208,6 +208,7 @@ impl Broker {
         }
         let now = self.clock.now();
         let execute_by = self.standing(draft, now)?;
+        self.resource_is_free(draft).await?;
         let records = self.recheck(caller, draft, now).await?;
         let operation = self.backends.operation(&draft.operation).ok_or(ExchangeError::AdapterChanged)?;
         let document = self.document(draft).await?;
@@ -297,6 +298,33 @@ impl Broker {
             return Err(StoreError::from(Rejection::WindowExpired(execute_by)).into());
         }
         Ok(execute_by)
+    }
+
+    /// Whether no other execution on the resource is open. The store looks again when it issues; here, so that what such an execution has done
+    /// to the resource is not taken for somebody else's change while nobody knows whether it did anything.
+    async fn resource_is_free(&self, draft: &DraftRecord) -> Result<(), ExchangeError> {
+        const PAGE: u32 = 100;
+        let mut filter = DraftFilter {
+            tenant: Some(draft.tenant.clone()),
+            state: Some(DraftState::Consumed),
+            resource: Some(draft.resource.to_string()),
+            limit: PAGE,
+            ..DraftFilter::default()
+        };
+        loop {
+            let page = self.store.drafts(filter.clone()).await?;
+            let open = page.iter().filter(|d| d.id != draft.id).filter_map(|d| d.execution.as_ref());
+            if let Some(execution) = open.into_iter().find(|e| ExecutionState::UNRESOLVED.contains(&e.state)) {
+                return Err(ExchangeError::ResourceBusy {
+                    execution: execution.id,
+                    state: execution.state,
+                });
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE as usize => filter.after = Some(last.id),
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Verifies every approving record again, with the keys and the authority that hold now, and asks the policy whether they are enough.
@@ -456,9 +484,9 @@ impl ExchangeError {
     /// The event's code, if the exchange is refused; what is down refuses nothing.
     fn denial(&self) -> Option<&'static str> {
         match self {
-            // Counting the record has written its own denial.
-            Self::Accept(_) | Self::Unreadable(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
-            Self::NotFound => Some("draft_not_found"),
+            Self::Unreadable(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
+            Self::Accept(error) => error.denial(),
+            Self::NotFound => Some("not_found"),
             Self::NotPermitted(_) => Some("not_permitted"),
             Self::Audience(_) => Some("audience_unknown"),
             Self::Details(_) => Some("authorization_details_differ"),
@@ -471,9 +499,7 @@ impl ExchangeError {
             Self::AdapterChanged => Some("adapter_changed"),
             Self::ResourceMoved(_) => Some("resource_changed"),
             Self::ResourceBusy { .. } => Some("resource_busy"),
-            Self::Store(StoreError::Rejected(Rejection::WindowExpired(_))) => Some("execution_window_over"),
-            Self::Store(StoreError::Rejected(Rejection::DraftExpired(_))) => Some("draft_expired"),
-            Self::Store(StoreError::Rejected(_)) => Some("draft_not_approved"),
+            Self::Store(StoreError::Rejected(rejection)) => Some(of_rejection(rejection)),
             Self::Store(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::domain::json::{Json, JsonError, canonical};
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, ClientId, OperationName, PrincipalId, ResourceId, ResourceType, TenantId};
 use crate::domain::operation::Stage;
-use crate::store::contract::{NewDraft, Proposed};
+use crate::store::contract::{Known, NewDraft, Proposed};
 use crate::store::record::DraftRecord;
 use crate::store::{Rejection, StoreError};
 
@@ -129,6 +129,31 @@ impl Broker {
             return Err(ProposeError::NotPermitted(request.operation));
         }
         let checked = operation.check(&request.parameters).map_err(ProposeError::Parameters)?;
+        let content = Content {
+            tenant: &caller.client.tenant,
+            maker: &caller.client.id,
+            operation: &request.operation,
+            resource_type: operation.resource_type(),
+            resource_id: checked.resource(),
+            parameters: checked.params(),
+            on_behalf_of: &request.on_behalf_of,
+        };
+        let content = Digest::tagged("writ.content.v1", &canonical(&content)?);
+        let known = Known {
+            tenant: caller.client.tenant.clone(),
+            maker: caller.client.id.clone(),
+            content,
+            request_key: request.request_key.map(|key| (key, request.request_hash)),
+        };
+        // Before any backend is read: what the first one did to the backend must not keep a repeated proposal from finding it.
+        if let Some(open) = self
+            .store
+            .known_draft(known.clone())
+            .await?
+            .filter(|d| Some(d.id) != request.supersedes)
+        {
+            return Ok(Proposed::Open(Box::new(open)));
+        }
         let plans = operation.fact_reads(&checked);
         let mut answers = Vec::with_capacity(plans.len());
         for plan in &plans {
@@ -142,16 +167,6 @@ impl Broker {
             id: checked.resource().clone(),
             version: facts.resource_version.clone(),
         };
-        let content = Content {
-            tenant: &caller.client.tenant,
-            maker: &caller.client.id,
-            operation: &request.operation,
-            resource_type: &resource.kind,
-            resource_id: &resource.id,
-            parameters: checked.params(),
-            on_behalf_of: &request.on_behalf_of,
-        };
-        let content = Digest::tagged("writ.content.v1", &canonical(&content)?);
         let created_at = self.clock.now();
         let document = DraftDocument {
             v: 1,
@@ -196,7 +211,7 @@ impl Broker {
             subject: facts.subject,
             backend: document.adapter.name,
             content,
-            request_key: request.request_key.map(|key| (key, request.request_hash)),
+            request_key: known.request_key,
             document: sealed.bytes,
             hash: sealed.hash,
             key: sealed.key,
@@ -214,9 +229,8 @@ impl ProposeError {
             Self::UnknownOperation(_) => Some("operation_unknown"),
             Self::IsRead(_) => Some("operation_is_read"),
             Self::NotPermitted(_) => Some("not_permitted"),
-            Self::Parameters(_) => Some("parameters_invalid"),
+            Self::Parameters(_) | Self::Compile(_) => Some("operation_parameters_invalid"),
             Self::Facts(_) => Some("facts_do_not_support"),
-            Self::Compile(_) => Some("parameters_invalid"),
             Self::Store(StoreError::Rejected(Rejection::RequestKeyReused)) => Some("idempotency_key_reused"),
             Self::Store(StoreError::Rejected(_)) => Some("supersedes_invalid"),
             Self::Unreadable(_) | Self::Document(_) | Self::Store(_) | Self::Decide(_) => None,

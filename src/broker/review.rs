@@ -9,7 +9,7 @@ use crate::domain::approval::Decision;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
 use crate::domain::time::Timestamp;
 use crate::store::contract::Vote;
-use crate::store::record::{DraftRecord, SignedRecord};
+use crate::store::record::{ApprovalRecord, DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
 
 /// Why a record was not counted. Nothing about the draft or its card changed.
@@ -42,6 +42,9 @@ pub enum AcceptError {
     /// The approver may decide this kind, but not this much.
     #[error("the amount is above what {0} may approve")]
     OverLimit(PrincipalId),
+    /// Wherever this signature is asked for, the approver must have authenticated afresh.
+    #[error("{0} must authenticate again, strongly and just before signing; sign anew after that")]
+    StepUpMissing(PrincipalId),
     /// The store refused: decided already, expired, answered already, revoked meanwhile.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -112,6 +115,10 @@ impl Broker {
         }
         let queues = self.authority(&claims.sub, &draft, now).await?;
         let signed = signed_record(&record, queues, now);
+        // Counted, it would fill no place and keep the approver from signing again.
+        if signed.decision == Decision::Approve && !signed.step_up && step_up_everywhere(&signed.queues, approval) {
+            return Err(AcceptError::StepUpMissing(signed.approver));
+        }
         let approver = signed.approver.clone();
         let vote = Vote {
             draft: draft.id,
@@ -197,6 +204,12 @@ pub(super) fn is_self(approver: &PrincipalId, draft: &DraftRecord) -> bool {
     as_service || draft.owner.as_ref() == Some(approver) || draft.on_behalf_of.as_ref() == Some(approver)
 }
 
+/// Whether every place that a signature in these queues could fill asks for a fresh sign-in.
+fn step_up_everywhere(queues: &BTreeSet<QueueName>, approval: &ApprovalRecord) -> bool {
+    let mut places = approval.requirement.all_of.iter().filter(|need| queues.contains(&need.queue));
+    places.all(|need| need.step_up)
+}
+
 fn signed_record(record: &VerifiedRecord, queues: BTreeSet<QueueName>, now: Timestamp) -> SignedRecord {
     let claims = record.claims();
     SignedRecord {
@@ -214,20 +227,41 @@ fn signed_record(record: &VerifiedRecord, queues: BTreeSet<QueueName>, now: Time
 }
 
 impl AcceptError {
-    /// The event's code, if the record itself is refused; a store that is down refuses nothing.
-    fn denial(&self) -> Option<&'static str> {
+    /// The event's code, if the record itself is refused; a store that is down refuses nothing. The answer carries the same code.
+    pub(super) fn denial(&self) -> Option<&'static str> {
         match self {
             Self::Record(error) => Some(error.code()),
             Self::UnknownKey(_) => Some("approver_key_unknown"),
-            Self::NotFound => Some("draft_not_found"),
+            Self::NotFound => Some("not_found"),
             Self::HashMismatch => Some("draft_hash_mismatch"),
             Self::NonceMismatch => Some("request_nonce_mismatch"),
             Self::VerdictMismatch => Some("verdict_mismatch"),
             Self::SelfApproval(_) => Some("self_approval"),
             Self::NoAuthority(_) => Some("approver_without_authority"),
             Self::OverLimit(_) => Some("approver_over_limit"),
-            Self::Store(StoreError::Rejected(_)) => Some("approval_not_open"),
+            Self::StepUpMissing(_) => Some("step_up_missing"),
+            Self::Store(StoreError::Rejected(rejection)) => Some(of_rejection(rejection)),
             Self::Store(_) => None,
         }
+    }
+}
+
+/// The event's code for what the store refuses while approvals are counted and exchanged.
+pub(super) const fn of_rejection(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::NotFound => "not_found",
+        Rejection::DraftExpired(_) => "draft_expired",
+        Rejection::ApprovalExpired(_) => "approval_expired",
+        Rejection::WindowExpired(_) => "execution_window_over",
+        Rejection::HashMismatch => "draft_hash_mismatch",
+        Rejection::NonceMismatch => "request_nonce_mismatch",
+        Rejection::SelfApproval(_) => "self_approval",
+        Rejection::AlreadyAnswered(_) => "approval_answered",
+        Rejection::RecordReused(_) => "record_reused",
+        Rejection::KeyRevoked(_) => "record_key_revoked",
+        Rejection::ResourceBusy { .. } => "resource_busy",
+        Rejection::CredentialExpired(_) => "credential_expired",
+        Rejection::DraftIs(_) | Rejection::ApprovalIs(_) => "approval_decided",
+        _ => "internal",
     }
 }

@@ -5,11 +5,12 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::auth::Authenticated;
+use super::auth::{Authenticated, refused};
 use super::body::Strict;
 use super::problem::ProblemBody;
 use super::view::DraftView;
 use super::{BrokerState, Problem};
+use crate::audit::Note;
 use crate::domain::principal::Role;
 
 /// A signed approval record.
@@ -40,8 +41,16 @@ pub(super) struct AcceptedView {
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn accept(State(state): State<BrokerState>, auth: Authenticated, body: Strict<ApprovalBody>) -> Result<Response, Problem> {
+pub(super) async fn accept(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    body: Result<Strict<ApprovalBody>, Problem>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::ApprovalService]).await?;
+    let body = match body {
+        Ok(body) => body,
+        Err(problem) => return Err(refused(&state.common, &caller, Note::RecordDenied, problem).await),
+    };
     let accepted = state.broker.accept(&caller, &body.value.record).await?;
     let view = AcceptedView {
         approver: accepted.approver.to_string(),

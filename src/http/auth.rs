@@ -99,6 +99,19 @@ where
     }
 }
 
+/// Writes down that a request was refused before it reached the broker, and hands the problem back.
+pub(super) async fn refused(common: &Common, caller: &Caller, kind: Note, problem: Problem) -> Problem {
+    if problem.code.status() < 500 {
+        let event = EventBody {
+            tenant: Some(caller.client.tenant.clone()),
+            request_id: Some(caller.request),
+            ..EventBody::new(EventKind::Note(kind), caller.actor()).denied(problem.code.as_str())
+        };
+        note(common, caller.request, event).await;
+    }
+    problem
+}
+
 /// The id the middleware gave this request.
 pub(super) fn request_id(parts: &Parts) -> Result<RequestId, Problem> {
     parts

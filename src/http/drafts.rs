@@ -6,11 +6,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::auth::Authenticated;
+use super::auth::{Authenticated, refused};
 use super::body::{Params, Segment, Strict};
 use super::problem::ProblemBody;
 use super::view::{DraftPage, DraftView};
 use super::{BrokerState, Code, Problem, wait};
+use crate::audit::Note;
 use crate::broker::ProposeRequest;
 use crate::domain::digest::Digest;
 use crate::domain::draft::Evidence;
@@ -85,11 +86,20 @@ pub(super) async fn propose(
     State(state): State<BrokerState>,
     auth: Authenticated,
     headers: HeaderMap,
-    body: Strict<ProposeBody>,
+    body: Result<Strict<ProposeBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
-    let request_key = request_key(&headers)?;
-    let request = ProposeRequest {
+    let request = match body.and_then(|body| proposal(&headers, body)) {
+        Ok(request) => request,
+        Err(problem) => return Err(refused(&state.common, &caller, Note::ProposeDenied, problem).await),
+    };
+    let draft = state.broker.propose(&caller, request).await?;
+    let location = [(header::LOCATION, format!("/v1/drafts/{}", draft.id))];
+    Ok((StatusCode::CREATED, location, axum::Json(DraftView::of(&draft, &caller.client))).into_response())
+}
+
+fn proposal(headers: &HeaderMap, body: Strict<ProposeBody>) -> Result<ProposeRequest, Problem> {
+    Ok(ProposeRequest {
         operation: body.value.operation,
         parameters: body.value.parameters,
         case_id: body.value.case_id,
@@ -97,12 +107,9 @@ pub(super) async fn propose(
         on_behalf_of: body.value.on_behalf_of,
         evidence: body.value.evidence,
         supersedes: body.value.supersedes,
-        request_key,
+        request_key: request_key(headers)?,
         request_hash: Digest::tagged("writ.request.v1", &body.json.canonical()),
-    };
-    let draft = state.broker.propose(&caller, request).await?;
-    let location = [(header::LOCATION, format!("/v1/drafts/{}", draft.id))];
-    Ok((StatusCode::CREATED, location, axum::Json(DraftView::of(&draft, &caller.client))).into_response())
+    })
 }
 
 /// The `Idempotency-Key` header: visible ASCII, at most 255 characters. It never reaches a backend.

@@ -105,6 +105,7 @@ codes! {
     SelfApproval = "self_approval", 403, "The approver made the draft, owns its maker, or it is for them.";
     ApproverWithoutAuthority = "approver_without_authority", 403, "The approver has no authority here.";
     ApproverOverLimit = "approver_over_limit", 403, "The amount is above what the approver may approve.";
+    StepUpMissing = "step_up_missing", 403, "The approver must authenticate afresh to sign this.";
     ApprovalDecided = "approval_decided", 409, "The approval request was decided already; the first decision stands.";
     ApprovalAnswered = "approval_answered", 409, "This approver has answered the approval request already.";
     ApprovalExpired = "approval_expired", 409, "The approval request's time is over.";
@@ -500,6 +501,7 @@ impl From<AcceptError> for Problem {
             AcceptError::SelfApproval(_) => Self::new(Code::SelfApproval, detail),
             AcceptError::NoAuthority(_) => Self::new(Code::ApproverWithoutAuthority, detail),
             AcceptError::OverLimit(_) => Self::new(Code::ApproverOverLimit, detail),
+            AcceptError::StepUpMissing(_) => Self::new(Code::StepUpMissing, detail),
             AcceptError::Store(StoreError::Rejected(Rejection::DraftIs(state))) => {
                 let detail = format!("the draft is {state}; the first decision stands");
                 Self::new(Code::ApprovalDecided, detail).with_state(state)

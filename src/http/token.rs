@@ -6,10 +6,11 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::auth::Authenticated;
+use super::auth::{Authenticated, refused};
 use super::body;
 use super::problem::OauthError;
 use super::{BrokerState, Code, Problem};
+use crate::audit::Note;
 use crate::broker::{ExchangeRequest, SubjectToken};
 use crate::domain::json::Json;
 use crate::domain::principal::Role;
@@ -81,7 +82,24 @@ pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Auth
 
 async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem>, request: Request) -> Result<ExchangeView, Problem> {
     let caller = auth?.with_role(&[Role::Orchestrator]).await?;
-    let form = form(state, request).await?;
+    let asked = match form(state, request).await.and_then(exchange_request) {
+        Ok(asked) => asked,
+        Err(problem) => return Err(refused(&state.common, &caller, Note::ExchangeDenied, problem).await),
+    };
+    let issued = state.broker.exchange(&caller, asked).await?;
+    Ok(ExchangeView {
+        // The one place where a credential leaves.
+        access_token: issued.token.expose().to_owned(),
+        issued_token_type: CREDENTIAL,
+        token_type: "Bearer",
+        expires_in: i64::try_from(issued.expires_at.since(issued.issued_at).as_secs()).unwrap_or(0),
+        credential_id: issued.credential.to_string(),
+        authorization_details: issued.authorization_details,
+    })
+}
+
+/// What the form asks for.
+fn exchange_request(form: ExchangeForm) -> Result<ExchangeRequest, Problem> {
     if form.grant_type != GRANT_TYPE {
         return Err(Problem::new(
             Code::GrantTypeUnsupported,
@@ -118,25 +136,10 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
         .map(|text| Json::parse(text.as_bytes()))
         .transpose()
         .map_err(|e| Problem::new(Code::AuthorizationDetailsDiffer, format!("authorization_details: {e}")))?;
-    let issued = state
-        .broker
-        .exchange(
-            &caller,
-            ExchangeRequest {
-                subject,
-                audience,
-                authorization_details,
-            },
-        )
-        .await?;
-    Ok(ExchangeView {
-        // The one place where a credential leaves.
-        access_token: issued.token.expose().to_owned(),
-        issued_token_type: CREDENTIAL,
-        token_type: "Bearer",
-        expires_in: i64::try_from(issued.expires_at.since(issued.issued_at).as_secs()).unwrap_or(0),
-        credential_id: issued.credential.to_string(),
-        authorization_details: issued.authorization_details,
+    Ok(ExchangeRequest {
+        subject,
+        audience,
+        authorization_details,
     })
 }
 

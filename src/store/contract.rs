@@ -223,6 +223,19 @@ pub struct NewDraft {
     pub expires_at: Timestamp,
 }
 
+/// What makes a proposal one that came before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The client that proposes.
+    pub maker: ClientId,
+    /// As [`NewDraft::content`].
+    pub content: Digest,
+    /// As [`NewDraft::request_key`].
+    pub request_key: Option<(String, Digest)>,
+}
+
 /// What came of proposing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "as", content = "draft")]
@@ -650,6 +663,10 @@ pub trait Store: Send + Sync {
 
     /// A draft's canonical bytes, exactly as they were hashed.
     async fn draft_bytes(&self, id: DraftId) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The draft that [`Store::propose`] would answer as open, found without reading any backend. Rejected if the `Idempotency-Key` came with
+    /// another request.
+    async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError>;
 
     /// Drafts in the order of their ids.
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError>;

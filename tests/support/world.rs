@@ -1,6 +1,8 @@
 //! A whole writ in one process, on a real store, before a real sandbox backend, reached through its router, on a clock of the test's own.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,14 +15,19 @@ use tempfile::TempDir;
 use tower::ServiceExt as _;
 use writ::app::{App, Outside, Part};
 use writ::approval::RecordSigner;
+use writ::audit::{Actor, ActorKind};
 use writ::config::Config;
 use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use writ::domain::clock::{Clock, Entropy};
 use writ::domain::digest::{Digest, DraftHash};
-use writ::domain::id::RecordId;
+use writ::domain::id::{OperationId, RecordId};
+use writ::domain::principal::Client;
 use writ::domain::secret::Secret;
-use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
 use writ::setup::{self, Created, Endpoint, LOCAL_ISSUER, Options};
+
+use writ::store::Op;
+use writ::store::contract::ClientEntry;
 
 use super::{ManualClock, SeededEntropy};
 
@@ -34,6 +41,8 @@ pub struct World {
     pub config: Config,
     pub dir: TempDir,
     router: Router,
+    /// How many changes at the backend the test made itself.
+    arranged: AtomicUsize,
 }
 
 /// An answer: its status, its headers, its body.
@@ -102,6 +111,7 @@ impl World {
             config,
             dir,
             router,
+            arranged: AtomicUsize::new(0),
         }
     }
 
@@ -158,7 +168,7 @@ impl World {
     pub fn refund(amount: i64) -> Value {
         json!({
             "operation": "refund.create", "case_id": "case-1", "reason_code": "damaged",
-            "parameters": { "charge": writ::sandbox::demo::CHARGE, "amount": amount, "currency": "usd" },
+            "parameters": { "charge": demo::CHARGE, "amount": amount, "currency": "usd" },
         })
     }
 
@@ -297,23 +307,113 @@ impl World {
         taken
     }
 
-    /// How many requests that change something reached the backend.
+    /// How many requests that change something reached the backend, apart from those of [`World::arrange`].
     pub fn writes(&self) -> usize {
-        self.sandbox.requests().iter().filter(|r| r.method != "GET").count()
+        let all = self.sandbox.requests().iter().filter(|r| r.method != "GET").count();
+        all - self.arranged.load(Ordering::SeqCst)
+    }
+
+    /// Changes something at the backend behind writ's back.
+    pub async fn arrange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Value {
+        // Another test of this process may have installed it already; either way it is there.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().http1_only().build().unwrap();
+        let mut request = client
+            .request(method.parse().unwrap(), format!("{}{path}", self.sandbox.url))
+            .bearer_auth(self.sandbox.write_key().expose())
+            .body(body.to_owned());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.unwrap();
+        self.arranged.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(response.status(), 200);
+        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+    }
+
+    /// A new charge of the demo's first customer; its id.
+    pub async fn charge(&self, amount: i64, currency: &str) -> String {
+        let body = format!("amount={amount}&currency={currency}&source=tok_visa&customer={}", demo::CUSTOMER);
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let charge = self.arrange("POST", "/v1/charges", &headers, &body).await;
+        charge["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The body that proposes a refund on this charge.
+    pub fn refund_of(charge: &str, amount: i64, currency: &str) -> Value {
+        json!({ "operation": "refund.create", "parameters": { "charge": charge, "amount": amount, "currency": currency } })
+    }
+
+    /// The body that proposes another e-mail address for the demo's first customer.
+    pub fn email(to: &str) -> Value {
+        json!({
+            "operation": "email.update", "case_id": "case-1",
+            "parameters": { "customer": demo::CUSTOMER, "old_email": "ada.moreno@example.com", "new_email": to },
+        })
+    }
+
+    /// Registers a further client, like `model` but for what `change` changes, with a secret that [`World::basic`] knows.
+    pub async fn add_client(&mut self, model: &str, change: impl FnOnce(&mut Client)) {
+        let (mut client, _) = self
+            .made
+            .clients
+            .iter()
+            .find(|(client, _)| client.id.as_str() == model)
+            .map(|(client, secret)| (client.clone(), secret))
+            .unwrap();
+        change(&mut client);
+        let (secret, secret_sha256) = setup::fresh_secret(&*self.entropy);
+        let entry = ClientEntry {
+            client: client.clone(),
+            secret_sha256,
+        };
+        self.app.store.add_client(self.op(), entry).await.unwrap();
+        self.made.clients.push((client, secret));
+    }
+
+    /// A fresh operation, as of an operator at the console.
+    pub fn op(&self) -> Op {
+        Op {
+            id: OperationId::generate(&*self.clock, &*self.entropy),
+            actor: Actor::new(ActorKind::Person, "test"),
+            request: None,
+        }
+    }
+
+    /// A path in the working directory.
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.made.config.parent().unwrap().join(below)
+    }
+
+    /// The draft as its maker sees it.
+    pub async fn draft(&self, id: &str) -> Value {
+        self.call("support-agent", "GET", &format!("/v1/drafts/{id}"), None)
+            .await
+            .expect(200)
+    }
+
+    /// Every audit event, in order.
+    pub async fn events(&self) -> Vec<Value> {
+        let events = self.app.store.events(0, 1000).await.unwrap();
+        events.iter().map(|e| serde_json::from_slice(&e.bytes).unwrap()).collect()
+    }
+
+    /// Asserts that this refusal has this status and code, that the log tells of it under this type with the same code and the request's
+    /// own id, and that nothing was sent to change anything at the backend since `writes` were counted.
+    pub async fn denied(&self, reply: &Reply, status: u16, code: &str, event: &str, writes: usize) {
+        assert_eq!((reply.status, reply.code()), (status, code), "{}", reply.body);
+        let request = reply.headers["x-request-id"].to_str().unwrap();
+        let events = self.events().await;
+        let told = events.iter().find(|e| e["request_id"] == request && e["type"] == event);
+        let told = told.unwrap_or_else(|| panic!("no {event} for {}", reply.body));
+        assert_eq!((&told["outcome"], &told["code"]), (&json!("denied"), &json!(code)), "{told}");
+        assert_eq!(self.writes(), writes, "a refusal reached the backend");
     }
 
     /// The types of all audit events, in order.
     pub async fn event_types(&self) -> Vec<String> {
-        let events = self.app.store.events(0, 1000).await.unwrap();
-        events
-            .iter()
-            .map(|e| {
-                serde_json::from_slice::<Value>(&e.bytes).unwrap()["type"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned()
-            })
-            .collect()
+        let events = self.events().await;
+        events.iter().map(|e| e["type"].as_str().unwrap().to_owned()).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::failure::Failure;
 use super::rows::{self, to_json, word};
@@ -11,9 +11,10 @@ use crate::audit::{ChangePart, EventBody, EventKind};
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition};
+use crate::domain::name::{ClientId, TenantId};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::contract::{Close, CloseAs, Decide, Follow, NewDraft, Proposed};
+use crate::store::contract::{Close, CloseAs, Decide, Follow, Known, NewDraft, Proposed};
 use crate::store::record::{ApprovalRecord, Closing, CredentialRecord, DraftRecord, SignedRecord};
 
 /// How far back drafts for the same customer count.
@@ -47,31 +48,52 @@ pub(super) fn propose(step: &mut Step<'_>, new: &NewDraft) -> Result<Proposed, F
     Ok(Proposed::Stored(Box::new(draft)))
 }
 
-fn by_request_key(step: &Step<'_>, new: &NewDraft) -> Result<Option<DraftRecord>, Failure> {
-    let Some((key, sha256)) = &new.request_key else {
+/// What was proposed before and answers this proposal too: the draft of the same `Idempotency-Key`, or the same proposal while something can
+/// still come of it.
+pub(super) fn known(connection: &Connection, now: Timestamp, what: &Known) -> Result<Option<DraftRecord>, Failure> {
+    if let Some(id) = id_by_request_key(connection, &what.maker, what.request_key.as_ref())? {
+        return rows::draft(connection, id);
+    }
+    match id_by_content(connection, &what.tenant, &what.maker, what.content)? {
+        Some(id) => Ok(rows::draft(connection, id)?.filter(|draft| !is_over(draft, now))),
+        None => Ok(None),
+    }
+}
+
+fn id_by_request_key(connection: &Connection, maker: &ClientId, request: Option<&(String, Digest)>) -> Result<Option<DraftId>, Failure> {
+    let Some((key, sha256)) = request else {
         return Ok(None);
     };
     let found = rows::first(
-        step.connection,
+        connection,
         "SELECT id, request_sha256 FROM draft WHERE maker = ?1 AND request_key = ?2",
-        (new.maker.as_str(), key),
+        (maker.as_str(), key),
         |row| Ok((word::<DraftId>(row, "id")?, word::<Digest>(row, "request_sha256")?)),
     )?;
     match found {
         None => Ok(None),
-        Some((id, stored)) if stored == *sha256 => step.draft(id).map(Some),
+        Some((id, stored)) if stored == *sha256 => Ok(Some(id)),
         Some(_) => Err(Rejection::RequestKeyReused.into()),
     }
 }
 
+fn id_by_content(connection: &Connection, tenant: &TenantId, maker: &ClientId, content: Digest) -> Result<Option<DraftId>, Failure> {
+    rows::first(
+        connection,
+        "SELECT id FROM draft WHERE tenant = ?1 AND maker = ?2 AND content = ?3 AND settled_at IS NULL",
+        (tenant.as_str(), maker.as_str(), content.to_string()),
+        |row| word::<DraftId>(row, "id"),
+    )
+}
+
+fn by_request_key(step: &Step<'_>, new: &NewDraft) -> Result<Option<DraftRecord>, Failure> {
+    let found = id_by_request_key(step.connection, &new.maker, new.request_key.as_ref())?;
+    found.map(|id| step.draft(id)).transpose()
+}
+
 /// The same proposal, if something can still come of it. One whose time is over is ended here, so that it does not stand in the way.
 fn by_content(step: &mut Step<'_>, new: &NewDraft) -> Result<Option<DraftRecord>, Failure> {
-    let found = rows::first(
-        step.connection,
-        "SELECT id FROM draft WHERE tenant = ?1 AND maker = ?2 AND content = ?3 AND settled_at IS NULL",
-        (new.tenant.as_str(), new.maker.as_str(), new.content.to_string()),
-        |row| word::<DraftId>(row, "id"),
-    )?;
+    let found = id_by_content(step.connection, &new.tenant, &new.maker, new.content)?;
     let Some(id) = found.filter(|id| Some(*id) != new.supersedes) else {
         return Ok(None);
     };

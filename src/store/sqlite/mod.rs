@@ -31,8 +31,8 @@ use self::readers::Readers;
 use self::step::Step;
 use self::writer::{Ran, Writer, Wrote};
 use super::contract::{
-    Abort, ApproverEntry, ClientEntry, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, LookUp, NewDraft, OperationOutcome, Proposed,
-    Redeem, Redeemed, Reopen, Resolve, Settle, StoredEvent, Swept, TakeOver, Vote,
+    Abort, ApproverEntry, ClientEntry, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, OperationOutcome,
+    Proposed, Redeem, Redeemed, Reopen, Resolve, Settle, StoredEvent, Swept, TakeOver, Vote,
 };
 use super::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord};
 use super::{Applied, Op, Rejection, Store, StoreError};
@@ -210,6 +210,11 @@ impl Store for SqliteStore {
 
     async fn draft_bytes(&self, id: DraftId) -> Result<Option<Vec<u8>>, StoreError> {
         self.readers.read(move |connection| read::draft_bytes(connection, id)).await
+    }
+
+    async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError> {
+        let now = self.tools.clock.now();
+        self.readers.read(move |connection| draft::known(connection, now, &known)).await
     }
 
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError> {
