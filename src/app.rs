@@ -345,6 +345,50 @@ pub fn check(config: &Config, part: Part, outside: &Outside, env: Environment<'_
     Checked::load(config, part, outside, env).map(|_| ())
 }
 
+/// Checks the store the configuration names, without making one: it opens, and knows the key with which the policy signs.
+///
+/// # Errors
+/// [`Faults`] with what is wrong.
+pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Result<(), Faults> {
+    let alone = |fault: String| Faults(vec![fault]);
+    if !config.store.exists() {
+        return Err(alone(no_store(config)));
+    }
+    let store = open_store(config, outside).map_err(alone)?;
+    // A signer that cannot be read is the finding of `check`.
+    let Ok(signer) = policy_signer(config) else { return Ok(()) };
+    if !part.is_broker() {
+        return Ok(());
+    }
+    let registered = store
+        .approver_key(signer.kid())
+        .await
+        .map_err(|error| alone(format!("{}: {error}", config.store.display())))?;
+    let public = signer.public();
+    if registered.is_some_and(|key| key.public == public && key.revoked_at.is_none()) {
+        return Ok(());
+    }
+    Err(alone(format!(
+        "the store does not know the key in {} as `{}`, so nothing that the policy allows would run; \
+         register it with `writ approver add {} --public {public} --alg {} --issuer {} --kid {}`",
+        config.keys.join(config::POLICY_KEY).display(),
+        signer.kid(),
+        config.policy_approver,
+        signer.kind().as_str(),
+        config.audience,
+        signer.kid(),
+    )))
+}
+
+/// What to do about a store that is not there.
+#[must_use]
+pub fn no_store(config: &Config) -> String {
+    format!(
+        "{}: there is no store; make a working directory with `writ init`, or correct [store] path",
+        config.store.display()
+    )
+}
+
 impl Checked {
     fn load(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<Self, Faults> {
         let mut faults = Vec::new();

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::app::{self, Faults, Outside};
 use crate::approval::RecordSigner;
 use crate::audit::{Actor, ActorKind};
-use crate::backend::{SHIPPED, relocated};
+use crate::backend::{Backends, SHIPPED, relocated};
 use crate::config::{self, Config};
 use crate::domain::clock::{Entropy, random};
 use crate::domain::digest::Digest;
@@ -23,6 +23,7 @@ use crate::domain::operation::Stage;
 use crate::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, Limit, OperationPattern, Permission, Role};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::sandbox::SandboxConfig;
 use crate::store::contract::{ApproverEntry, ClientEntry};
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
@@ -68,6 +69,73 @@ pub struct Endpoint {
     pub read: Secret,
     /// The proxy's secret for writes.
     pub write: Secret,
+}
+
+/// The port of `writ sandbox`.
+pub const SANDBOX_PORT: u16 = 8790;
+
+/// Where `writ sandbox` answers unless it is told otherwise.
+pub const SANDBOX_URL: &str = "http://127.0.0.1:8790";
+
+/// Both shipped backends at a sandbox that will answer at `url`, with fresh keys for it.
+#[must_use]
+pub fn sandbox_endpoints(url: &str, outside: &Outside) -> Vec<Endpoint> {
+    let keys = SandboxConfig::new(outside.clock.clone(), outside.entropy.clone());
+    let copy = |key: &Secret| Secret::new(key.expose().to_owned());
+    let endpoint = |name| Endpoint {
+        name,
+        url: url.to_owned(),
+        facts: copy(&keys.read_key),
+        read: copy(&keys.read_key),
+        write: copy(&keys.write_key),
+    };
+    vec![endpoint("stripe"), endpoint("shop")]
+}
+
+/// The sandbox that a working directory was made for.
+pub struct ExpectedSandbox {
+    /// The port on 127.0.0.1 that its backend file names.
+    pub port: u16,
+    /// The key that may only read.
+    pub read_key: Secret,
+    /// The key that may read and write.
+    pub write_key: Secret,
+}
+
+/// The port and the keys that the working directory expects its sandbox to have.
+///
+/// # Errors
+/// A sentence, if its payments backend is not the sandbox: a real key is never taken for one of the sandbox's.
+pub fn sandbox_of(dir: &Path) -> Result<ExpectedSandbox, String> {
+    let not_one = || {
+        format!(
+            "{} was not made for the sandbox; make a directory with `writ init` and no backend URL",
+            dir.display()
+        )
+    };
+    let backends = Backends::load(&dir.join("policies/backends")).map_err(|mistakes| mistakes.to_string())?;
+    let stripe = backends
+        .backends()
+        .find(|backend| backend.name().as_str() == "stripe")
+        .ok_or_else(not_one)?;
+    let url = stripe.base_url();
+    let key = |file: &str, prefix: &str| -> Result<Secret, String> {
+        let secret = app::read_private(&dir.join("secrets").join(file))?;
+        let text = secret.expose().trim();
+        if text.starts_with(prefix) {
+            Ok(Secret::new(text.to_owned()))
+        } else {
+            Err(not_one())
+        }
+    };
+    match (url.host_str(), url.port_or_known_default()) {
+        (Some("127.0.0.1" | "localhost"), Some(port)) => Ok(ExpectedSandbox {
+            port,
+            read_key: key("stripe-read", "rk_sandbox_")?,
+            write_key: key("stripe-write", "sk_sandbox_")?,
+        }),
+        _ => Err(not_one()),
+    }
 }
 
 /// What a working directory is made with.

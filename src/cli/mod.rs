@@ -1,1 +1,84 @@
 //! The command line: one file per command.
+//!
+//! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood.
+
+mod config;
+#[allow(dead_code, reason = "the commands that use the rest come next")]
+mod context;
+mod init;
+#[allow(dead_code, reason = "the commands that use the rest come next")]
+mod output;
+mod sandbox;
+mod serve;
+mod signal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use self::context::{CliError, Context};
+use self::output::Output;
+
+/// What `writ` is told to do.
+#[derive(Parser)]
+#[command(
+    name = "writ",
+    version,
+    about = "A short-lived credential broker for agents, with a thin execution proxy: one approved draft, one credential, one effect.",
+    after_help = "Examples:\n  writ init work   make a working directory with keys, clients and an example policy\n  writ sandbox --config work/writ.toml   a payments server to try it with\n  writ serve --config work/writ.toml   the broker and the proxy",
+    arg_required_else_help = true,
+    propagate_version = false
+)]
+struct Cli {
+    /// Print JSON for programs instead of text for people.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Init(init::Init),
+    Serve(serve::Serve),
+    Config(config::ConfigArgs),
+    Sandbox(sandbox::SandboxArgs),
+}
+
+/// The whole command line as it is declared, for completions and for tests that walk through it.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs what the arguments say; the first of them is the program's name.
+pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody is left to be told if this cannot be printed.
+            drop(error.print());
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let context = Context::new(Output::new(if cli.json { output::Format::Json } else { output::Format::Text }));
+    let ended = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("the runtime cannot start: {error}")))
+        .and_then(|runtime| runtime.block_on(dispatch(cli.command, &context)));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
+    match command {
+        Command::Init(command) => command.run(context).await,
+        Command::Serve(command) => command.run(context).await,
+        Command::Config(command) => command.run(context).await,
+        Command::Sandbox(command) => command.run(context).await,
+    }
+}

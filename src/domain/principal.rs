@@ -210,6 +210,17 @@ pub enum KeyKind {
     Ed25519,
 }
 
+impl KeyKind {
+    /// The word used in files and answers: the JWS algorithm.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::Ed25519 => "Ed25519",
+        }
+    }
+}
+
 /// A key registered for one approver. A record never brings its own key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,52 @@
+//! `writ config`: what is wrong with a working directory.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::context::{At, CliError, Context};
+use super::serve::RoleArg;
+use crate::app::{self, Faults};
+use crate::config;
+
+/// Look at the configuration.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ config check --config work/writ.toml")]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    Check(Check),
+}
+
+/// Report everything that is wrong at once: configuration, policy, backend files, keys and their modes, secrets, store.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ config check --config work/writ.toml\n  writ config check --config work/writ.toml --role proxy")]
+struct Check {
+    #[command(flatten)]
+    at: At,
+    /// For which part.
+    #[arg(long, value_enum, default_value_t = RoleArg::All)]
+    role: RoleArg,
+}
+
+impl ConfigArgs {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let ConfigCommand::Check(check) = self.command;
+        let config = check.at.load()?;
+        let part = check.role.part();
+        let mut faults = Vec::new();
+        for result in [
+            app::check(&config, part, &context.outside, &config::environment),
+            app::check_store(&config, part, &context.outside).await,
+        ] {
+            faults.extend(result.err().map(|f| f.0).unwrap_or_default());
+        }
+        if !faults.is_empty() {
+            return Err(Faults(faults).into());
+        }
+        context.out.answer(&json!({ "ok": true }), |out| out.good("ok"))
+    }
+}

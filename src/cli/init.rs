@@ -1,0 +1,158 @@
+//! `writ init`: a complete working directory.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::{CliError, Context};
+use super::output::Output;
+use crate::domain::principal::Role;
+use crate::domain::secret::Secret;
+use crate::setup::{self, Created, Endpoint, Options};
+
+/// Make a working directory: configuration, keys, clients, approvers, an example policy and backend files.
+///
+/// Without a backend's URL it is made for the sandbox, with fresh keys for it. The clients' secrets are printed once and kept nowhere.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ init work\n  writ init work --stripe-url https://api.stripe.com --stripe-key-file stripe.key --stripe-read-key-file stripe-read.key"
+)]
+pub(super) struct Init {
+    /// The directory; empty, or not there yet.
+    dir: PathBuf,
+    /// Where the broker listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8700")]
+    listen: SocketAddr,
+    /// Where a separate proxy listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8701")]
+    proxy_listen: SocketAddr,
+    /// Where Stripe, or a server that speaks like it, is.
+    #[arg(long, value_name = "URL", requires = "stripe_key_file")]
+    stripe_url: Option<String>,
+    /// A file with the key that makes refunds.
+    #[arg(long, value_name = "FILE", requires = "stripe_url")]
+    stripe_key_file: Option<PathBuf>,
+    /// A file with a key that only reads; without it the other key reads too.
+    #[arg(long, value_name = "FILE", requires = "stripe_url")]
+    stripe_read_key_file: Option<PathBuf>,
+    /// Where the shop with its orders and customers is.
+    #[arg(long, value_name = "URL", requires = "shop_key_file")]
+    shop_url: Option<String>,
+    /// A file with the key that changes customers.
+    #[arg(long, value_name = "FILE", requires = "shop_url")]
+    shop_key_file: Option<PathBuf>,
+    /// A file with a key that only reads; without it the other key reads too.
+    #[arg(long, value_name = "FILE", requires = "shop_url")]
+    shop_read_key_file: Option<PathBuf>,
+    /// Where `writ sandbox` will answer.
+    #[arg(long, value_name = "URL", default_value = setup::SANDBOX_URL, conflicts_with_all = ["stripe_url", "shop_url"])]
+    sandbox_url: String,
+}
+
+impl Init {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let named = [
+            endpoint("stripe", &self.stripe_url, &self.stripe_key_file, &self.stripe_read_key_file)?,
+            endpoint("shop", &self.shop_url, &self.shop_key_file, &self.shop_read_key_file)?,
+        ];
+        let mut endpoints: Vec<Endpoint> = named.into_iter().flatten().collect();
+        let sandbox = endpoints.is_empty().then_some(self.sandbox_url.as_str());
+        if let Some(url) = sandbox {
+            endpoints = setup::sandbox_endpoints(url, &context.outside);
+        }
+        let options = Options {
+            dir: self.dir.clone(),
+            broker_listen: self.listen.to_string(),
+            proxy_listen: self.proxy_listen.to_string(),
+            endpoints,
+        };
+        let created = setup::create(&options, &context.outside).await?;
+        context
+            .out
+            .answer(&value(&created, sandbox), |out| text(out, &created, &self.dir, sandbox))
+    }
+}
+
+/// The backend, if its URL was given.
+fn endpoint(
+    name: &'static str,
+    url: &Option<String>,
+    key: &Option<PathBuf>,
+    read_key: &Option<PathBuf>,
+) -> Result<Option<Endpoint>, CliError> {
+    let (Some(url), Some(key)) = (url, key) else { return Ok(None) };
+    let reader = read_key.as_ref().unwrap_or(key);
+    Ok(Some(Endpoint {
+        name,
+        url: url.clone(),
+        facts: secret_in(reader)?,
+        read: secret_in(reader)?,
+        write: secret_in(key)?,
+    }))
+}
+
+fn secret_in(path: &Path) -> Result<Secret, CliError> {
+    let text = std::fs::read_to_string(path).map(Secret::new);
+    let text = text.map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
+    let key = text.expose().trim();
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        return Err(CliError::failed(format!("{}: expected one key and nothing else", path.display())));
+    }
+    Ok(Secret::new(key.to_owned()))
+}
+
+fn roles(roles: &std::collections::BTreeSet<Role>) -> Vec<&'static str> {
+    roles.iter().map(|role| role.as_str()).collect()
+}
+
+/// The one place where clients' secrets are printed, once, when they are made.
+fn value(created: &Created, sandbox: Option<&str>) -> serde_json::Value {
+    let clients = created
+        .clients
+        .iter()
+        .map(|(client, secret)| json!({ "id": client.id, "roles": roles(&client.roles), "secret": secret.expose() }));
+    let approvers = created
+        .approvers
+        .iter()
+        .map(|(id, path)| json!({ "id": id, "key_file": path.display().to_string() }));
+    json!({
+        "config": created.config.display().to_string(),
+        "clients": clients.collect::<Vec<_>>(),
+        "approvers": approvers.collect::<Vec<_>>(),
+        "sandbox_url": sandbox,
+    })
+}
+
+fn text(out: &Output, created: &Created, dir: &Path, sandbox: Option<&str>) -> String {
+    let config = created.config.display();
+    let clients: Vec<Vec<String>> = created
+        .clients
+        .iter()
+        .map(|(client, secret)| vec![client.id.to_string(), roles(&client.roles).join(", "), secret.expose().to_owned()])
+        .collect();
+    let approvers: Vec<Vec<String>> = created
+        .approvers
+        .iter()
+        .map(|(id, path)| vec![id.to_string(), path.display().to_string()])
+        .collect();
+    let mut text = format!("{} is ready\n", dir.display());
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\n{}\n{}\n\n{}\n{}\n",
+        out.strong("clients (the secrets are shown this once and stored only as hashes)"),
+        out.table(&["client", "role", "secret"], &clients).trim_end(),
+        out.strong("approvers"),
+        out.table(&["approver", "private key"], &approvers).trim_end(),
+    );
+    let _ = write!(text, "\n{}\n", out.strong("next"));
+    if let Some(url) = sandbox {
+        let _ = writeln!(text, "  writ sandbox --config {config}   # the payments server at {url}");
+    }
+    let _ = writeln!(text, "  writ config check --config {config}");
+    let _ = writeln!(text, "  writ serve --config {config}");
+    text
+}

@@ -1,0 +1,103 @@
+//! `writ serve`: the broker, the proxy, or both, until it is told to stop.
+
+use std::io::IsTerminal as _;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::context::{At, CliError, Context};
+use super::output::colour;
+use super::signal;
+use crate::app::{App, Part};
+use crate::config::{self, Config, LogFormat};
+
+/// Run the broker and the proxy.
+///
+/// SIGTERM and SIGINT let what has begun come to its end; a second one ends at once.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ serve --config work/writ.toml\n  writ serve --config work/writ.toml --role broker\n  writ serve --config work/writ.toml --role proxy"
+)]
+pub(super) struct Serve {
+    #[command(flatten)]
+    at: At,
+    /// Which part this process is.
+    #[arg(long, value_enum, default_value_t = RoleArg::All)]
+    role: RoleArg,
+}
+
+/// The part of writ that a process is.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum RoleArg {
+    /// The broker and the proxy at the broker's address.
+    All,
+    /// The broker: signing keys, and secrets that read facts.
+    Broker,
+    /// The proxy: public keys, and secrets that execute.
+    Proxy,
+}
+
+impl RoleArg {
+    pub(super) const fn part(self) -> Part {
+        match self {
+            Self::All => Part::All,
+            Self::Broker => Part::Broker,
+            Self::Proxy => Part::Proxy,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::All => "broker and proxy",
+            Self::Broker => "broker",
+            Self::Proxy => "proxy",
+        }
+    }
+}
+
+impl Serve {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = self.at.load()?;
+        log_to_stderr(&config)?;
+        let stop = signal::stop()?;
+        let app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
+        let asked = app.address();
+        let cannot = |error: std::io::Error| {
+            let why = match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "another process listens there; stop it, or change `listen` in the configuration".to_owned()
+                }
+                _ => error.to_string(),
+            };
+            CliError::failed(format!("cannot listen on {asked}: {why}"))
+        };
+        let listener = TcpListener::bind(asked).await.map_err(cannot)?;
+        let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+        let words = self.role.words();
+        let said = context
+            .out
+            .answer_line(&json!({ "url": url, "role": words }), || format!("listening on {url} ({words})"));
+        match said {
+            // A server goes on when nobody reads its first line.
+            Ok(()) | Err(CliError::Closed) => {}
+            Err(error) => return Err(error),
+        }
+        app.serve(listener, stop)
+            .await
+            .map_err(|error| CliError::failed(format!("{url}: {error}")))
+    }
+}
+
+fn log_to_stderr(config: &Config) -> Result<(), CliError> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log_filter).map_err(CliError::failed)?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour(std::io::stderr().is_terminal()));
+    let set = match config.log_format {
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().try_init(),
+    };
+    set.map_err(|error| CliError::failed(format!("the log cannot be set up: {error}")))
+}
