@@ -367,6 +367,41 @@ fn a_success_that_is_not_compared_with_the_draft_is_refused() {
 }
 
 #[test]
+fn a_pending_answer_that_is_not_compared_with_the_draft_is_refused() {
+    let pending = text("stripe.toml").replacen("outcome = \"in_flight\"", "outcome = \"pending\"", 1);
+    let place = "stripe.toml: operation[refund.create].classify[the first request is still running]";
+    assert_eq!(
+        load("stripe.toml", &pending),
+        [
+            format!(
+                "{place}.require: does not compare anything with `{{params.charge}}`: an answer is `pending` only if it is about this draft"
+            ),
+            format!(
+                "{place}.require: does not compare anything with `{{params.amount}}`: an answer is `pending` only if it is about this draft"
+            ),
+            format!(
+                "{place}.require: does not compare anything with `{{params.currency}}`: an answer is `pending` only if it is about this draft"
+            ),
+            format!("{place}.reference: is missing: name the pointer to the id of what was made"),
+        ]
+    );
+}
+
+#[test]
+fn what_is_settled_is_never_repeated() {
+    refund_refused(
+        "[\"in_flight\", \"not_executed\"]",
+        "[\"in_flight\", \"applied\"]",
+        ".retry.on: `applied` is not repeatable: expected `in_flight`, `not_executed` or `ambiguous`",
+    );
+    refund_refused(
+        "attempts        = 4",
+        "attempts = 0",
+        ".retry.attempts: expected 1 to 20, the first time included",
+    );
+}
+
+#[test]
 fn a_credential_that_lives_too_long_is_refused() {
     for lifetime in ["121s", "1h", "0s"] {
         refund_refused(

@@ -58,6 +58,21 @@ fn the_same_draft_compiles_to_the_same_bytes() {
     assert_eq!(once, refund.compile(&draft_id(), &parts, &facts).unwrap());
 }
 
+#[test]
+fn a_version_that_cannot_stand_in_a_header_is_not_compiled() {
+    let backends = shipped();
+    let email = operation(&backends, "email.update");
+    let params = json!({ "customer": "cus_88", "old_email": "ada.moreno@example.com", "new_email": "ada@example.org" });
+    let parts = checked(email, params);
+    for tag in ["\"é\"", " \"1\"", ""] {
+        let mut shown = answer(200, customer());
+        shown.headers.insert("etag".to_owned(), tag.to_owned());
+        let facts = email.facts(&parts, &[shown]).unwrap();
+        let error = email.compile(&draft_id(), &parts, &facts).unwrap_err();
+        assert!(error.to_string().starts_with("the header `if-match` cannot be written"), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
