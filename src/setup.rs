@@ -23,7 +23,6 @@ use crate::domain::operation::Stage;
 use crate::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, Limit, OperationPattern, Permission, Role};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::sandbox::SandboxConfig;
 use crate::store::contract::{ApproverEntry, ClientEntry};
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
@@ -52,7 +51,7 @@ const POLICY: [(&str, &str); 7] = [
 ];
 
 /// How long the first signing key may sign.
-const KEY_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
+pub const KEY_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
 /// The issuer of records that `writ approve` signs.
 pub const LOCAL_ISSUER: &str = "writ-cli";
@@ -77,17 +76,16 @@ pub const SANDBOX_PORT: u16 = 8790;
 /// Where `writ sandbox` answers unless it is told otherwise.
 pub const SANDBOX_URL: &str = "http://127.0.0.1:8790";
 
-/// Both shipped backends at a sandbox that will answer at `url`, with fresh keys for it.
+/// Both shipped backends at a sandbox that will answer at `url` with these keys.
 #[must_use]
-pub fn sandbox_endpoints(url: &str, outside: &Outside) -> Vec<Endpoint> {
-    let keys = SandboxConfig::new(outside.clock.clone(), outside.entropy.clone());
+pub fn sandbox_endpoints(url: &str, read_key: &Secret, write_key: &Secret) -> Vec<Endpoint> {
     let copy = |key: &Secret| Secret::new(key.expose().to_owned());
     let endpoint = |name| Endpoint {
         name,
         url: url.to_owned(),
-        facts: copy(&keys.read_key),
-        read: copy(&keys.read_key),
-        write: copy(&keys.write_key),
+        facts: copy(read_key),
+        read: copy(read_key),
+        write: copy(write_key),
     };
     vec![endpoint("stripe"), endpoint("shop")]
 }

@@ -3,14 +3,18 @@
 //! A record is a compact JWS (RFC 7515) of type `approval+jwt` over the claims of [`crate::domain::approval`]. It is evidence of what somebody
 //! decided about one draft; whether that somebody may decide it is looked up at the broker and never read from the record.
 
+mod card;
 mod error;
 mod header;
+mod public_key;
 mod record;
 mod signature;
 mod signer;
 mod step_up;
 
+pub use card::{Card, CardError, Signatory};
 pub use error::RecordError;
+pub use public_key::read_public_key;
 pub use record::{UnverifiedRecord, VerifiedRecord};
 pub use signer::{GeneratedKey, RecordSigner, SignerError, check_public_key};
 pub use step_up::{STEP_UP_WINDOW, STRONG_METHODS, StepUp};

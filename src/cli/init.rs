@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::context::{CliError, Context};
 use super::output::Output;
-use crate::domain::principal::Role;
+use super::words::roles;
 use crate::domain::secret::Secret;
+use crate::sandbox::SandboxConfig;
 use crate::setup::{self, Created, Endpoint, Options};
 
 /// Make a working directory: configuration, keys, clients, approvers, an example policy and backend files.
@@ -61,7 +62,8 @@ impl Init {
         let mut endpoints: Vec<Endpoint> = named.into_iter().flatten().collect();
         let sandbox = endpoints.is_empty().then_some(self.sandbox_url.as_str());
         if let Some(url) = sandbox {
-            endpoints = setup::sandbox_endpoints(url, &context.outside);
+            let keys = SandboxConfig::new(context.outside.clock.clone(), context.outside.entropy.clone());
+            endpoints = setup::sandbox_endpoints(url, &keys.read_key, &keys.write_key);
         }
         let options = Options {
             dir: self.dir.clone(),
@@ -102,10 +104,6 @@ fn secret_in(path: &Path) -> Result<Secret, CliError> {
         return Err(CliError::failed(format!("{}: expected one key and nothing else", path.display())));
     }
     Ok(Secret::new(key.to_owned()))
-}
-
-fn roles(roles: &std::collections::BTreeSet<Role>) -> Vec<&'static str> {
-    roles.iter().map(|role| role.as_str()).collect()
 }
 
 /// The one place where clients' secrets are printed, once, when they are made.

@@ -2,15 +2,26 @@
 //!
 //! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood.
 
+mod approve;
+mod approver;
+mod client;
+mod completions;
 mod config;
-#[allow(dead_code, reason = "the commands that use the rest come next")]
 mod context;
+mod describe;
+mod draft;
+mod events;
+mod execution;
 mod init;
-#[allow(dead_code, reason = "the commands that use the rest come next")]
+mod keys;
 mod output;
+mod policy;
 mod sandbox;
 mod serve;
 mod signal;
+mod store;
+mod token;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +55,20 @@ enum Command {
     Serve(serve::Serve),
     Config(config::ConfigArgs),
     Sandbox(sandbox::SandboxArgs),
+    Keys(keys::Keys),
+    Client(client::ClientArgs),
+    Approver(approver::ApproverArgs),
+    Draft(draft::DraftArgs),
+    Approve(approve::Approve),
+    Deny(approve::Deny),
+    Token(token::TokenArgs),
+    Execution(execution::ExecutionArgs),
+    Policy(policy::PolicyArgs),
+    Store(store::StoreArgs),
+    Events(events::Events),
+    Completions(completions::Completions),
+    #[command(name = "openapi")]
+    OpenApi(completions::OpenApi),
 }
 
 /// The whole command line as it is declared, for completions and for tests that walk through it.
@@ -80,5 +105,18 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Serve(command) => command.run(context).await,
         Command::Config(command) => command.run(context).await,
         Command::Sandbox(command) => command.run(context).await,
+        Command::Keys(command) => command.run(context),
+        Command::Client(command) => command.run(context).await,
+        Command::Approver(command) => command.run(context).await,
+        Command::Draft(command) => command.run(context).await,
+        Command::Approve(command) => command.run(context).await,
+        Command::Deny(command) => command.run(context).await,
+        Command::Token(command) => command.run(context),
+        Command::Execution(command) => command.run(context).await,
+        Command::Policy(command) => command.run(context),
+        Command::Store(command) => command.run(context).await,
+        Command::Events(command) => command.run(context).await,
+        Command::Completions(command) => command.run(context),
+        Command::OpenApi(command) => command.run(),
     }
 }

@@ -15,9 +15,9 @@ use crate::domain::id::{DraftId, ExecutionId, OperationId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
-use crate::proxy::{ExecuteRequest, Subject};
+use crate::proxy::{self, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
-use crate::store::contract::{Resolution, Resolve};
+use crate::store::contract::Resolution;
 use crate::store::record::ExecutionRecord;
 
 /// What to execute: the draft's id, or its whole document.
@@ -147,14 +147,6 @@ pub(super) async fn resolve(
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Operator]).await?;
     visible(&state.common, id, &caller.client).await?;
-    let evidence = body.value.evidence.trim().to_owned();
-    if evidence.is_empty() || evidence.chars().count() > 1000 {
-        return Err(Problem::at(
-            Code::JsonInvalid,
-            "/evidence",
-            "say in 1 to 1,000 characters how you know",
-        ));
-    }
     let resolution = match body.value.outcome {
         ResolveOutcome::Applied => Resolution::Applied,
         ResolveOutcome::NotApplied => Resolution::NotApplied,
@@ -164,13 +156,13 @@ pub(super) async fn resolve(
         actor: caller.actor(),
         request: Some(caller.request),
     };
-    let resolve = Resolve {
-        execution: id,
-        resolution,
-        evidence,
-        reference: body.value.reference,
-    };
-    let execution = state.common.store.resolve(op, resolve).await?.value;
+    let ResolveBody { evidence, reference, .. } = body.value;
+    let execution = proxy::resolve(&*state.common.store, op, id, resolution, &evidence, reference)
+        .await
+        .map_err(|error| match error {
+            ResolveError::EvidenceMissing => Problem::at(Code::JsonInvalid, "/evidence", error.to_string()),
+            ResolveError::Store(error) => error.into(),
+        })?;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())
 }
 

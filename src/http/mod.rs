@@ -28,6 +28,7 @@ use utoipa_axum::routes;
 
 pub use openapi::document;
 pub use problem::{Code, Problem};
+pub(crate) use view::{DraftView, ExecutionView};
 
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};

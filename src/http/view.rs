@@ -163,7 +163,7 @@ pub(super) struct ApprovalView {
 }
 
 impl ApprovalView {
-    fn of(approval: &ApprovalRecord, viewer: &Client) -> Self {
+    fn of(approval: &ApprovalRecord, viewer: Option<&Client>) -> Self {
         Self {
             id: approval.id.to_string(),
             state: approval.state.to_string(),
@@ -182,7 +182,9 @@ impl ApprovalView {
                 .collect(),
             expires_at: approval.expires_at.to_string(),
             execute_by: approval.execute_by.map(|t| t.to_string()),
-            request_nonce: viewer.has_role(Role::ApprovalService).then(|| approval.nonce.clone()),
+            request_nonce: viewer
+                .is_some_and(|v| v.has_role(Role::ApprovalService))
+                .then(|| approval.nonce.clone()),
         }
     }
 }
@@ -211,7 +213,7 @@ impl From<&ExecutionSummary> for ExecutionLine {
 
 /// A draft as it stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct DraftView {
+pub(crate) struct DraftView {
     /// Its id.
     id: String,
     /// `proposed`, `awaiting_approval`, `approved`, `consumed`, `denied`, `withdrawn`, `superseded`, `expired` or `stale`.
@@ -259,7 +261,17 @@ pub(super) struct DraftView {
 }
 
 impl DraftView {
-    pub(super) fn of(draft: &DraftRecord, viewer: &Client) -> Self {
+    /// The draft as nobody's approval service sees it.
+    pub(crate) fn without_nonce(draft: &DraftRecord) -> Self {
+        Self::shown(draft, None)
+    }
+
+    /// The draft as the client sees it.
+    pub(crate) fn of(draft: &DraftRecord, viewer: &Client) -> Self {
+        Self::shown(draft, Some(viewer))
+    }
+
+    fn shown(draft: &DraftRecord, viewer: Option<&Client>) -> Self {
         Self {
             id: draft.id.to_string(),
             state: draft.state.to_string(),
@@ -323,7 +335,7 @@ pub(super) struct LookUpView {
 
 /// An execution as it stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct ExecutionView {
+pub(crate) struct ExecutionView {
     /// Its id.
     id: String,
     /// The draft it executes.

@@ -4,6 +4,7 @@ mod dispatch;
 mod read;
 mod reconcile;
 mod redeem;
+mod resolve;
 mod settle;
 mod sweep;
 
@@ -14,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{ExecuteError, ExecuteRequest, Subject};
+pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
 
 use crate::audit::{Actor, EventBody};
 use crate::backend::{Backends, Clients, Operation, Replay};

@@ -1,0 +1,228 @@
+//! `writ approver`: who may approve what, and with which keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::context::{At, CliError, Context};
+use super::words::{Algorithm, AuthorityArg, authorities, authority};
+use crate::approval::read_public_key;
+use crate::domain::name::{KeyId, PrincipalId};
+use crate::domain::principal::{Approver, ApproverKey, Authority};
+use crate::setup;
+use crate::store::contract::ApproverEntry;
+use crate::store::{Rejection, Store, StoreError};
+
+/// Register, list and revoke approvers.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ approver list\n  writ approver revoke usr_lea")]
+pub(super) struct ApproverArgs {
+    #[command(subcommand)]
+    command: ApproverCommand,
+}
+
+#[derive(Subcommand)]
+enum ApproverCommand {
+    Add(Add),
+    List(List),
+    Revoke(Revoke),
+}
+
+/// Register an approver, or give one more keys and authority.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ approver add usr_lea --key-file lea.pub.pem --alg ES256 --authority 'refund.*:finance.refunds:usd:500000'\n  writ approver add usr_lea --authority 'email.*:account.admins'"
+)]
+struct Add {
+    /// The approver: a person (`usr_`) or a service (`svc_`).
+    id: PrincipalId,
+    /// The public key in base64url, as `writ keys generate` prints it.
+    #[arg(long, value_name = "KEY", conflicts_with = "key_file")]
+    public: Option<String>,
+    /// A file with the public key: base64url, or PEM.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// The key's algorithm.
+    #[arg(long, value_enum, default_value_t = Algorithm::Es256)]
+    alg: Algorithm,
+    /// The key's id; the next free one of this approver if not given.
+    #[arg(long, value_name = "KID")]
+    kid: Option<KeyId>,
+    /// The service that signs for the approver, `iss` in its records.
+    #[arg(long, default_value = setup::LOCAL_ISSUER)]
+    issuer: String,
+    /// What the approver may decide, such as `refund.*:finance.refunds:usd:500000`; may be given again.
+    #[arg(long, value_name = "OPERATION:QUEUE[:CURRENCY:MAX_MINOR]", value_parser = authority)]
+    authority: Vec<AuthorityArg>,
+    /// Who gives the authority.
+    #[arg(long, value_name = "PERSON", default_value = "usr_operator")]
+    granted_by: PrincipalId,
+    #[command(flatten)]
+    at: At,
+}
+
+/// List the approvers with their keys and authority, revoked ones included.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ approver list --config work/writ.toml")]
+struct List {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Revoke an approver with all keys, or one key. Signatures that were not yet exchanged stop counting too.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ approver revoke usr_lea --config work/writ.toml\n  writ approver revoke --key usr_lea-1")]
+struct Revoke {
+    /// The approver.
+    #[arg(required_unless_present = "key")]
+    id: Option<PrincipalId>,
+    /// Only this key.
+    #[arg(long, value_name = "KID", conflicts_with = "id")]
+    key: Option<KeyId>,
+    #[command(flatten)]
+    at: At,
+}
+
+impl ApproverArgs {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self.command {
+            ApproverCommand::Add(add) => add.run(context).await,
+            ApproverCommand::List(list) => {
+                let approvers = list.at.store(context)?.approvers().await.map_err(CliError::failed)?;
+                let values: Vec<Value> = approvers.iter().map(value).collect();
+                context.out.answer(&json!({ "approvers": values }), |out| {
+                    let rows: Vec<Vec<String>> = approvers.iter().map(row).collect();
+                    out.table(&["approver", "keys", "may decide", "revoked"], &rows)
+                })
+            }
+            ApproverCommand::Revoke(revoke) => revoke.run(context).await,
+        }
+    }
+}
+
+impl Add {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let given = match (&self.public, &self.key_file) {
+            (Some(text), _) => Some(text.clone()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path);
+                Some(text.map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?)
+            }
+            (None, None) => None,
+        };
+        if given.is_none() && self.authority.is_empty() {
+            return Err(CliError::usage(
+                "name a key with --public or --key-file, or authority with --authority, or both",
+            ));
+        }
+        let store = self.at.store(context)?;
+        let now = context.outside.clock.now();
+        let mut keys = Vec::new();
+        if let Some(text) = given {
+            let kind = self.alg.kind();
+            keys.push(ApproverKey {
+                kid: match self.kid.clone() {
+                    Some(kid) => kid,
+                    None => free_kid(&*store, &self.id).await?,
+                },
+                approver: self.id.clone(),
+                issuer: self.issuer.clone(),
+                kind,
+                public: read_public_key(kind, &text).map_err(CliError::failed)?,
+                // A record may have been signed by a clock a little behind ours.
+                not_before: now.minus(Duration::from_secs(5)),
+                not_after: None,
+                revoked_at: None,
+            });
+        }
+        let row = |row: &AuthorityArg| Authority {
+            operations: row.operations.clone(),
+            queue: row.queue.clone(),
+            limit: row.limit,
+            valid_from: now,
+            valid_to: None,
+            granted_by: self.granted_by.clone(),
+        };
+        let entry = ApproverEntry {
+            approver: Approver {
+                id: self.id.clone(),
+                authority: self.authority.iter().map(row).collect(),
+                created_at: now,
+                revoked_at: None,
+            },
+            keys,
+        };
+        let value = value(&entry);
+        let kids: Vec<String> = entry.keys.iter().map(|key| key.kid.to_string()).collect();
+        store.add_approver(context.op(), entry).await.map_err(|error| match error {
+            StoreError::Rejected(Rejection::Exists(what)) => CliError::failed(format!("{what} exists already; choose another id")),
+            other => CliError::failed(other),
+        })?;
+        context.out.answer(&value, |out| {
+            out.pairs(&[
+                ("approver", self.id.to_string()),
+                ("key", if kids.is_empty() { "-".to_owned() } else { kids.join(" ") }),
+            ])
+        })
+    }
+}
+
+/// `usr_lea-1`, or the next number that no key has.
+async fn free_kid(store: &dyn Store, approver: &PrincipalId) -> Result<KeyId, CliError> {
+    for number in 1..1000 {
+        let kid: KeyId = format!("{approver}-{number}")
+            .parse()
+            .map_err(|error| CliError::failed(format!("{error}; name a shorter one with --kid")))?;
+        if store.approver_key(&kid).await.map_err(CliError::failed)?.is_none() {
+            return Ok(kid);
+        }
+    }
+    Err(CliError::usage("no key id is free; name one with --kid"))
+}
+
+impl Revoke {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let store = self.at.store(context)?;
+        let (what, revoked) = match (self.id, self.key) {
+            (_, Some(kid)) => (format!("key {kid}"), store.revoke_key(context.op(), kid).await),
+            (Some(id), None) => (format!("approver {id}"), store.revoke_approver(context.op(), id).await),
+            (None, None) => return Err(CliError::usage("name an approver, or a key with --key")),
+        };
+        revoked.map_err(|error| match error {
+            StoreError::Rejected(Rejection::NotFound) => {
+                CliError::failed(format!("there is no {what}; `writ approver list` names approvers and keys"))
+            }
+            other => CliError::failed(other),
+        })?;
+        let value = json!({ "what": what, "revoked": true });
+        context.out.answer(&value, |_| format!("{what} is revoked"))
+    }
+}
+
+fn value(entry: &ApproverEntry) -> Value {
+    let keys = entry.keys.iter().map(|key| {
+        json!({
+            "kid": key.kid, "alg": key.kind, "public": key.public, "issuer": key.issuer,
+            "not_before": key.not_before, "not_after": key.not_after, "revoked_at": key.revoked_at,
+        })
+    });
+    json!({
+        "id": entry.approver.id, "authority": authorities(&entry.approver.authority), "keys": keys.collect::<Vec<_>>(),
+        "created_at": entry.approver.created_at, "revoked_at": entry.approver.revoked_at,
+    })
+}
+
+fn row(entry: &ApproverEntry) -> Vec<String> {
+    let keys = entry.keys.iter().map(|key| match key.revoked_at {
+        None => key.kid.to_string(),
+        Some(_) => format!("{} (revoked)", key.kid),
+    });
+    vec![
+        entry.approver.id.to_string(),
+        keys.collect::<Vec<_>>().join(" "),
+        authorities(&entry.approver.authority).join(" "),
+        entry.approver.revoked_at.map_or_else(|| "-".to_owned(), |at| at.to_string()),
+    ]
+}

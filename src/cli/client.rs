@@ -1,0 +1,178 @@
+//! `writ client`: who may call, and what for.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::context::{At, CliError, Context};
+use super::words::{permission, permissions, role, roles};
+use crate::domain::name::{ClientId, PrincipalId, TenantId};
+use crate::domain::principal::{Client, Permission, Role};
+use crate::domain::secret::Secret;
+use crate::setup;
+use crate::store::contract::ClientEntry;
+use crate::store::{Rejection, StoreError};
+
+/// Register, list and revoke clients.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ client list\n  writ client add billing-agent --role orchestrator --owner usr_ann --allow 'refund.*:draft,execute'"
+)]
+pub(super) struct ClientArgs {
+    #[command(subcommand)]
+    command: ClientCommand,
+}
+
+#[derive(Subcommand)]
+enum ClientCommand {
+    Add(Add),
+    List(List),
+    Revoke(One),
+    ReplaceSecret(Replace),
+}
+
+/// Register a client. Its secret is printed once and stored only as a hash.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ client add billing-agent --role orchestrator --owner usr_ann --allow 'refund.*:draft,execute' --allow charge.read:read\n  writ client add desk --role approval_service"
+)]
+struct Add {
+    /// The new client's id.
+    id: ClientId,
+    /// What it is for: orchestrator, approval_service, proxy, auditor or operator; may be given again.
+    #[arg(long = "role", value_name = "ROLE", required = true, value_parser = role)]
+    roles: Vec<Role>,
+    /// The tenant it belongs to.
+    #[arg(long, default_value = "main")]
+    tenant: TenantId,
+    /// The person answerable for it, who then cannot approve what it proposes.
+    #[arg(long, value_name = "PERSON")]
+    owner: Option<PrincipalId>,
+    /// What an orchestrator may do, such as `refund.*:draft,execute`; may be given again.
+    #[arg(long, value_name = "OPERATION:STAGES", value_parser = permission)]
+    allow: Vec<Permission>,
+    #[command(flatten)]
+    at: At,
+}
+
+/// List the clients, revoked ones included.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ client list --config work/writ.toml")]
+struct List {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Revoke a client: from now on it cannot call.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ client revoke billing-agent --config work/writ.toml")]
+struct One {
+    /// The client's id.
+    id: ClientId,
+    #[command(flatten)]
+    at: At,
+}
+
+/// Give a client a new secret, printed once; the old one stops counting at once.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ client replace-secret billing-agent --config work/writ.toml")]
+struct Replace {
+    /// The client's id.
+    id: ClientId,
+    #[command(flatten)]
+    at: At,
+}
+
+impl ClientArgs {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self.command {
+            ClientCommand::Add(add) => add.run(context).await,
+            ClientCommand::List(list) => {
+                let clients = list.at.store(context)?.clients().await.map_err(CliError::failed)?;
+                let values: Vec<Value> = clients.iter().map(|entry| value(&entry.client)).collect();
+                context.out.answer(&json!({ "clients": values }), |out| {
+                    let rows: Vec<Vec<String>> = clients.iter().map(|entry| row(&entry.client)).collect();
+                    out.table(&["client", "tenant", "roles", "owner", "may", "revoked"], &rows)
+                })
+            }
+            ClientCommand::Revoke(one) => {
+                let store = one.at.store(context)?;
+                store.revoke_client(context.op(), one.id.clone()).await.map_err(unknown(&one.id))?;
+                let value = json!({ "id": one.id, "revoked": true });
+                context.out.answer(&value, |_| format!("{} is revoked", one.id))
+            }
+            ClientCommand::ReplaceSecret(one) => {
+                let store = one.at.store(context)?;
+                let (secret, hash) = setup::fresh_secret(&*context.outside.entropy);
+                let replaced = store.replace_secret(context.op(), one.id.clone(), hash).await;
+                replaced.map_err(unknown(&one.id))?;
+                once(context, &one.id, &secret)
+            }
+        }
+    }
+}
+
+impl Add {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let roles: std::collections::BTreeSet<Role> = self.roles.into_iter().collect();
+        if !self.allow.is_empty() && !roles.contains(&Role::Orchestrator) {
+            return Err(CliError::usage(
+                "--allow is for orchestrators; leave it out, or add --role orchestrator",
+            ));
+        }
+        let store = self.at.store(context)?;
+        let (secret, secret_sha256) = setup::fresh_secret(&*context.outside.entropy);
+        let client = Client {
+            id: self.id.clone(),
+            tenant: self.tenant,
+            roles,
+            owner: self.owner,
+            permissions: self.allow,
+            created_at: context.outside.clock.now(),
+            revoked_at: None,
+        };
+        let added = store.add_client(context.op(), ClientEntry { client, secret_sha256 }).await;
+        added.map_err(|error| match error {
+            StoreError::Rejected(Rejection::Exists(_)) => CliError::failed(format!(
+                "client `{}` exists already, revoked ones included; choose another id, or use `writ client replace-secret`",
+                self.id
+            )),
+            other => CliError::failed(other),
+        })?;
+        once(context, &self.id, &secret)
+    }
+}
+
+/// Prints a secret, the only time.
+fn once(context: &Context, id: &ClientId, secret: &Secret) -> Result<(), CliError> {
+    let value = json!({ "id": id, "secret": secret.expose() });
+    context.out.answer(&value, |out| {
+        out.pairs(&[("client", id.to_string()), ("secret (shown once)", secret.expose().to_owned())])
+    })
+}
+
+fn unknown(id: &ClientId) -> impl FnOnce(StoreError) -> CliError {
+    let id = id.clone();
+    move |error| match error {
+        StoreError::Rejected(Rejection::NotFound) => CliError::failed(format!("there is no client `{id}`; `writ client list` names them")),
+        other => CliError::failed(other),
+    }
+}
+
+fn value(client: &Client) -> Value {
+    json!({
+        "id": client.id, "tenant": client.tenant, "roles": roles(&client.roles), "owner": client.owner,
+        "permissions": permissions(&client.permissions), "created_at": client.created_at, "revoked_at": client.revoked_at,
+    })
+}
+
+fn row(client: &Client) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        client.id.to_string(),
+        client.tenant.to_string(),
+        roles(&client.roles).join(", "),
+        or_dash(client.owner.as_ref().map(ToString::to_string)),
+        permissions(&client.permissions).join(" "),
+        or_dash(client.revoked_at.map(|at| at.to_string())),
+    ]
+}

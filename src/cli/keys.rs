@@ -1,0 +1,156 @@
+//! `writ keys`: the broker's signing keys, and key pairs for approvers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::context::{At, CliError, Context};
+use super::words::Algorithm;
+use crate::approval::RecordSigner;
+use crate::domain::name::PrincipalId;
+use crate::setup;
+use crate::token::{KeyRing, RingKey, RootKeyId, Rotation};
+
+/// Make, replace and list the keys that credentials are signed with.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ keys list --config work/writ.toml\n  writ keys rotate --config work/writ.toml")]
+pub(super) struct Keys {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Subcommand)]
+enum KeysCommand {
+    Generate(Generate),
+    Rotate(Rotate),
+    Retire(Retire),
+    List(List),
+}
+
+/// Make the first signing key, or a key pair for an approver.
+///
+/// With `--approver` the private key goes to a new file that only you can read, and the public key is printed.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ keys generate --config work/writ.toml\n  writ keys generate --approver usr_lea --alg ES256 --out lea.pem"
+)]
+struct Generate {
+    #[command(flatten)]
+    at: At,
+    /// The approver that the key pair is for.
+    #[arg(long, value_name = "APPROVER", requires = "out")]
+    approver: Option<PrincipalId>,
+    /// The algorithm of the approver's key.
+    #[arg(long, value_enum, default_value_t = Algorithm::Es256, requires = "approver")]
+    alg: Algorithm,
+    /// The new file for the approver's private key.
+    #[arg(long, value_name = "FILE", requires = "approver")]
+    out: Option<PathBuf>,
+}
+
+/// Publish a new signing key; the old one ends once nothing signed with it can be good any more.
+///
+/// Running processes pick the change up by themselves.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ keys rotate --config work/writ.toml\n  writ keys rotate --config work/writ.toml --days 30")]
+struct Rotate {
+    #[command(flatten)]
+    at: At,
+    /// For how many days the new key may sign.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+}
+
+/// End a key at once, because somebody else may know it. What it signed stops counting.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ keys retire 1 --config work/writ.toml")]
+struct Retire {
+    /// The key's number.
+    kid: u32,
+    #[command(flatten)]
+    at: At,
+}
+
+/// List the signing keys with their windows.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ keys list --config work/writ.toml\n  writ keys list --config work/writ.toml --json")]
+struct List {
+    #[command(flatten)]
+    at: At,
+}
+
+impl Keys {
+    pub(super) fn run(self, context: &Context) -> Result<(), CliError> {
+        let now = context.outside.clock.now();
+        let entropy = &*context.outside.entropy;
+        match self.command {
+            KeysCommand::Generate(Generate {
+                approver: Some(approver),
+                alg,
+                out: Some(out),
+                ..
+            }) => approver_pair(context, &approver, alg, &out),
+            KeysCommand::Generate(generate) => {
+                let dir = generate.at.load()?.keys;
+                list(context, KeyRing::generate(&dir, now, setup::KEY_LIFETIME, entropy))
+            }
+            KeysCommand::Rotate(rotate) => {
+                let rotation = Rotation {
+                    lifetime: Duration::from_secs(u64::from(rotate.days) * 86_400),
+                    ..Rotation::default()
+                };
+                list(context, KeyRing::rotate(&rotate.at.load()?.keys, now, rotation, entropy))
+            }
+            KeysCommand::Retire(retire) => list(context, KeyRing::retire(&retire.at.load()?.keys, RootKeyId::new(retire.kid), now)),
+            KeysCommand::List(list_) => list(context, KeyRing::load(&list_.at.load()?.keys)),
+        }
+    }
+}
+
+fn approver_pair(context: &Context, approver: &PrincipalId, alg: Algorithm, out: &std::path::Path) -> Result<(), CliError> {
+    let kind = alg.kind();
+    let made = RecordSigner::generate(kind).map_err(CliError::failed)?;
+    setup::write(out, made.private_pem.expose(), 0o600).map_err(CliError::failed)?;
+    let (file, public, alg) = (out.display().to_string(), made.public, kind.as_str());
+    let value = json!({ "approver": approver, "alg": alg, "public": public, "private_key_file": file });
+    context.out.answer(&value, |out| {
+        let pairs = out.pairs(&[
+            ("approver", approver.to_string()),
+            ("algorithm", alg.to_owned()),
+            ("public key", public.clone()),
+            ("private key", file.clone()),
+        ]);
+        let add = format!("writ approver add {approver} --public {public} --alg {alg} --authority OPERATION:QUEUE:CURRENCY:MAX_MINOR");
+        format!("{pairs}\nregister it:\n  {add}\n")
+    })
+}
+
+fn list(context: &Context, ring: Result<KeyRing, crate::token::KeyRingError>) -> Result<(), CliError> {
+    let keys = ring.map_err(CliError::failed)?.list(context.outside.clock.now());
+    let values: Vec<Value> = keys.iter().map(value).collect();
+    context.out.answer(&json!({ "keys": values }), |out| {
+        let rows: Vec<Vec<String>> = keys.iter().map(row).collect();
+        out.table(&["key", "public", "from", "signs until", "verifies until", ""], &rows)
+    })
+}
+
+fn value(key: &RingKey) -> Value {
+    json!({
+        "kid": key.kid, "public": key.published.key.to_string(), "not_before": key.published.not_before,
+        "not_after": key.published.not_after, "signs_until": key.signs_until, "signs": key.signs,
+    })
+}
+
+fn row(key: &RingKey) -> Vec<String> {
+    let time = |at: Option<crate::domain::time::Timestamp>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    vec![
+        key.kid.to_string(),
+        key.published.key.to_string(),
+        key.published.not_before.to_string(),
+        time(key.signs_until),
+        time(key.published.not_after),
+        if key.signs { "signs now" } else { "" }.to_owned(),
+    ]
+}
