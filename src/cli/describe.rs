@@ -81,7 +81,8 @@ pub(super) fn section(out: &Output, name: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    let line = |line: &String| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let lines: String = lines.iter().map(line).collect();
     format!("\n{}\n{lines}", out.strong(name))
 }
 

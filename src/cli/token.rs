@@ -113,11 +113,11 @@ fn text(out: &Output, inspection: &Inspection) -> String {
             ),
         ]),
     }
-    pairs.push((
-        "verdict",
-        inspection
-            .refused
-            .map_or_else(|| "nothing against it".to_owned(), |code| out.bad(code)),
-    ));
+    let verdict = match (inspection.refused, inspection.signature) {
+        (Some(code), _) => out.bad(code),
+        (None, Signature::NotChecked) => "nothing against it, if the signature is right".to_owned(),
+        (None, _) => "nothing against it".to_owned(),
+    };
+    pairs.push(("verdict", verdict));
     out.pairs(&pairs)
 }
