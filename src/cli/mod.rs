@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod config;
 mod context;
+mod demo;
 mod describe;
 mod draft;
 mod events;
@@ -37,7 +38,7 @@ use self::output::Output;
     name = "writ",
     version,
     about = "A short-lived credential broker for agents, with a thin execution proxy: one approved draft, one credential, one effect.",
-    after_help = "Examples:\n  writ init work   make a working directory with keys, clients and an example policy\n  writ sandbox --config work/writ.toml   a payments server to try it with\n  writ serve --config work/writ.toml   the broker and the proxy",
+    after_help = "Examples:\n  writ demo   the whole journey of a refund, played on this machine\n  writ init work   make a working directory with keys, clients and an example policy\n  writ sandbox --config work/writ.toml   a payments server to try it with\n  writ serve --config work/writ.toml   the broker and the proxy",
     arg_required_else_help = true,
     propagate_version = false
 )]
@@ -51,6 +52,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Init(init::Init),
     Serve(serve::Serve),
     Config(config::ConfigArgs),
@@ -101,6 +103,7 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
 
 async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
+        Command::Demo(command) => command.run(context).await,
         Command::Init(command) => command.run(context).await,
         Command::Serve(command) => command.run(context).await,
         Command::Config(command) => command.run(context).await,

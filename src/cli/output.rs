@@ -48,6 +48,11 @@ impl Output {
         Self { format, style }
     }
 
+    /// For whom output is written.
+    pub(super) const fn format(&self) -> Format {
+        self.format
+    }
+
     /// Prints the value as JSON, or what `text` makes, whichever was asked for. A line end is added where there is none.
     pub(super) fn answer(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> Result<(), CliError> {
         let text = match self.format {

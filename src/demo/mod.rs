@@ -92,6 +92,8 @@ pub async fn run(options: DemoOptions, out: &mut dyn Write) -> Result<Summary, D
     let stage = Stage::start(options.outside.clone(), options.parent.clone()).await?;
     let stop = options.stop.clone();
     let played = tokio::select! {
+        // In this order: the same signal that ends the serving must not undo a story that has been told.
+        biased;
         played = play(&stage, &options, out) => played,
         () = stop.cancelled() => Err(DemoError::Interrupted),
     };

@@ -167,18 +167,14 @@ impl Stage {
         let store = app.store.clone();
         let annex_config = Config {
             proxy_audience: ANNEX.parse().map_err(|error| setup(&error))?,
+            proxy_name: "proxy-annex".to_owned(),
             ..config.clone()
         };
         let annex = App::on(store.clone(), &annex_config, Part::Proxy, outside.clone(), &|_| None).map_err(|error| setup(&error))?;
         let shutdown = CancellationToken::new();
-        let closing = shutdown.clone();
         let servers = vec![
             tokio::spawn(app.serve(listener, shutdown.clone())),
-            tokio::spawn(async move {
-                axum::serve(annex_listener, annex.router())
-                    .with_graceful_shutdown(async move { closing.cancelled().await })
-                    .await
-            }),
+            tokio::spawn(annex.serve(annex_listener, shutdown.clone())),
         ];
         let foreign = foreign_agent(&*store, &*outside.clock, &*outside.entropy).await?;
         Ok(Self {

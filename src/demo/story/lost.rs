@@ -63,10 +63,9 @@ pub(super) async fn answer(script: &mut Script<'_>) -> Result<(), DemoError> {
         &execution,
         seen(&again.body, "/id"),
     );
-    // The refund has moved the charge, so the second draft would be stale as well; which of the two is found first is not the point.
     let busy = stage.exchange(&second);
     script
-        .refused("another refund of the charge meanwhile", 409, "resource_changed", busy)
+        .refused("another refund of the charge meanwhile", 409, "resource_busy", busy)
         .await?;
 
     script.check("one look-up was waiting", 1, stage.sandbox.release());
