@@ -136,13 +136,22 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// An amount in major units, such as `240.00 USD`. The demo's backend counts its currencies in hundredths, apart from yen.
+/// An amount of zero or more in major units, such as `1,240.00 USD`. The demo's backend counts its currencies in hundredths, apart from yen.
 pub(super) fn money(minor: i64, currency: &str) -> String {
     let code = currency.to_ascii_uppercase();
     if currency == "jpy" {
         return format!("{minor} {code}");
     }
-    format!("{}.{:02} {code}", minor / 100, minor.unsigned_abs() % 100)
+    let units = (minor / 100).to_string();
+    let mut grouped = String::new();
+    for (at, digit) in units.chars().enumerate() {
+        let left = units.len() - at;
+        if at > 0 && left.is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{grouped}.{:02} {code}", minor % 100)
 }
 
 /// An id short enough to be told apart by eye: its kind and its last six characters.
@@ -170,6 +179,8 @@ mod tests {
     fn amounts_are_shown_in_major_units() {
         assert_eq!(money(24_000, "usd"), "240.00 USD");
         assert_eq!(money(5, "eur"), "0.05 EUR");
+        assert_eq!(money(500_001, "usd"), "5,000.01 USD");
+        assert_eq!(money(123_456_700, "usd"), "1,234,567.00 USD");
         assert_eq!(money(9_000, "jpy"), "9000 JPY");
     }
 }

@@ -51,12 +51,12 @@ pub(super) async fn invite(stage: &Stage, look: Look, out: &mut dyn Write) -> Re
             stage.secret(DESK).expose()
         ),
         "# 1. propose".to_owned(),
-        format!("curl -s -u \"$AGENT\" $W/v1/drafts -H 'content-type: application/json' -d '{body}'"),
+        format!("curl -s -u \"$AGENT\" $W/v1/drafts -H 'content-type: application/json' -d '{body}'; echo"),
         format!(
             "# 2. approve: the record is signed by usr_mia, whose key is {}",
             key.unwrap_or_default()
         ),
-        format!("curl -s -u \"$DESK\" $W/v1/approvals -H 'content-type: application/json' -d '{{\"record\":\"{record}\"}}'"),
+        format!("curl -s -u \"$DESK\" $W/v1/approvals -H 'content-type: application/json' -d '{{\"record\":\"{record}\"}}'; echo"),
         "# 3. exchange".to_owned(),
         format!(
             "T=$(curl -s -u \"$AGENT\" $W/oauth2/token -d grant_type=urn:ietf:params:oauth:grant-type:token-exchange -d subject_token={draft} \
@@ -64,11 +64,11 @@ pub(super) async fn invite(stage: &Stage, look: Look, out: &mut dyn Write) -> Re
         ),
         "# 4. execute, within a minute".to_owned(),
         format!(
-            "curl -s -H \"Authorization: Bearer $T\" \"$W/v1/executions?wait=10\" -H 'content-type: application/json' -d '{{\"draft_id\":\"{draft}\"}}'"
+            "curl -s -H \"Authorization: Bearer $T\" \"$W/v1/executions?wait=10\" -H 'content-type: application/json' -d '{{\"draft_id\":\"{draft}\"}}'; echo"
         ),
         "# 5. look: the draft, and the refund at the backend".to_owned(),
         format!(
-            "curl -s -u \"$AGENT\" $W/v1/drafts/{draft}; curl -s {}/_sandbox/state",
+            "curl -s -u \"$AGENT\" $W/v1/drafts/{draft}; echo; curl -s {}/_sandbox/state; echo",
             stage.sandbox.url
         ),
     ] {

@@ -86,7 +86,7 @@ pub(in crate::demo) async fn audit(script: &mut Script<'_>) -> Result<Vec<String
     lines.extend(
         kinds
             .into_iter()
-            .map(|(kind, (count, last))| format!("{count:>5}  {kind:<28} {last}").trim_end().to_owned()),
+            .map(|(kind, (count, last))| format!("{count:>5}  {kind:<30} {last}").trim_end().to_owned()),
     );
     Ok(lines)
 }

@@ -152,6 +152,15 @@ pub(super) async fn wrong(script: &mut Script<'_>) -> Result<(), DemoError> {
             stage.execute(&other_key, &held.draft),
         )
         .await?;
+    let two_blocks = URL_SAFE.encode([bytes.as_slice(), &second_block()].concat());
+    script
+        .refused(
+            "with a second block behind the signed one",
+            401,
+            "credential_extra_blocks",
+            stage.execute(&two_blocks, &held.draft),
+        )
+        .await?;
     let forged = forge(stage, &proposed, &held)?;
     script
         .refused(
@@ -304,6 +313,17 @@ fn with(document: &Value, pointer: &str, value: Value) -> Value {
         *place = value;
     }
     edited
+}
+
+/// A block as the wire format has it (field 3 of the token): an empty text of version 3, a next key, a signature. Whoever holds the token could
+/// sign it properly; a token of two blocks is refused before anybody looks.
+fn second_block() -> Vec<u8> {
+    let text = [0x0a, 0x02, 0x18, 0x03];
+    let key = [&[0x12, 0x24, 0x08, 0x00, 0x12, 0x20][..], &[1; 32]].concat();
+    let signature = [&[0x1a, 0x40][..], &[0; 64]].concat();
+    let block = [&text[..], &key, &signature].concat();
+    let length = u8::try_from(block.len()).unwrap_or_default();
+    [&[0x1a, length][..], &block].concat()
 }
 
 /// The same grant, word for word, signed by a key that a forger made, under the id of the real one.

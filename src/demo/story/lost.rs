@@ -127,14 +127,22 @@ pub(super) async fn held(script: &Script<'_>) -> Result<(), DemoError> {
         .map_err(|_| DemoError::Unexpected("the backend was not called within ten seconds".to_owned()))
 }
 
-/// Shows the attempts and the look-ups of an execution.
+/// Shows the attempts and the look-ups of an execution, in the order in which they were made.
 fn tell(script: &mut Script<'_>, execution: &Value) {
     let list = |name: &str| execution.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    for attempt in list("attempts") {
-        script.writ(&format!("attempt {}: {}", seen(&attempt, "/n"), seen(&attempt, "/outcome")));
-    }
-    for lookup in list("lookups") {
-        script.writ(&format!("look-up, {}: {}", seen(&lookup, "/step"), seen(&lookup, "/finding")));
+    let attempts = list("attempts").into_iter().map(|attempt| {
+        let said = format!("attempt {}: {}", seen(&attempt, "/n"), seen(&attempt, "/outcome"));
+        (seen(&attempt, "/sent_at"), said)
+    });
+    let lookups = list("lookups").into_iter().map(|lookup| {
+        let said = format!("look-up, {}: {}", seen(&lookup, "/step"), seen(&lookup, "/finding"));
+        (seen(&lookup, "/at"), said)
+    });
+    // Looked up, then sent again: within one millisecond the look-up came first.
+    let mut history: Vec<(String, String)> = lookups.chain(attempts).collect();
+    history.sort_by(|a, b| a.0.cmp(&b.0));
+    for (_, said) in history {
+        script.writ(&said);
     }
     script.writ(&format!("{}: {}", seen(execution, "/state"), short(&seen(execution, "/reference"))));
 }

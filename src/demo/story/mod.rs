@@ -107,7 +107,7 @@ impl<'a> Script<'a> {
         let reply = call.await?;
         let sent = self.stage.sent() - before;
         let got = format!("{} {}, {} sent", reply.status, reply.code(), sent);
-        let line = format!("{name}: {} {}. {}", reply.status, reply.code(), reply.words());
+        let line = format!("{name} -> {} {}: {}", reply.status, reply.code(), reply.words());
         self.page.says(Voice::Refused, &line);
         self.check(name, format!("{status} {code}, 0 sent"), got);
         Ok(reply)

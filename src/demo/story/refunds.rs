@@ -167,7 +167,7 @@ pub(super) async fn asked(script: &mut Script<'_>) -> Result<(), DemoError> {
 
     let bytes = stage.get(DESK, &format!("/v1/drafts/{id}/bytes")).await?.ok()?;
     script.person(&format!(
-        "usr_mia sees what will be sent: {} {} {}",
+        "usr_mia sees what will be sent (the zeros stand for the stored key): {} {} {}",
         seen(&bytes, "/request/method"),
         seen(&bytes, "/request/url"),
         seen(&bytes, "/request/body"),
