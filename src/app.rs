@@ -429,11 +429,30 @@ impl Checked {
         } else {
             None
         };
+        if let (Some(backends), true) = (&backends, part.is_proxy()) {
+            faults.extend(short_lease(config, backends));
+        }
         match backends {
             Some(backends) if faults.is_empty() => Ok(Self { backends, broker, proxy }),
             _ => Err(Faults(faults)),
         }
     }
+}
+
+/// A backend that can be waited for longer than the lease lasts: another proxy would take over while the first one's request is still open.
+fn short_lease(config: &Config, backends: &Backends) -> Option<String> {
+    let slowest = backends
+        .operations()
+        .map(|operation| operation.backend())
+        .max_by_key(|b| b.total_timeout())?;
+    (config.lease <= slowest.total_timeout()).then(|| {
+        format!(
+            "proxy.lease: {} s is not longer than the total_timeout of {} s in {}.toml; make the lease longer or the time-out shorter",
+            config.lease.as_secs(),
+            slowest.total_timeout().as_secs(),
+            slowest.name()
+        )
+    })
 }
 
 fn load_broker(

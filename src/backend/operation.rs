@@ -63,6 +63,12 @@ impl Backend {
         self.currencies.exponent(currency)
     }
 
+    /// How long one request to it may take at most.
+    #[must_use]
+    pub const fn total_timeout(&self) -> Duration {
+        self.total_timeout
+    }
+
     /// The file that describes it and its hash.
     #[must_use]
     pub const fn adapter(&self) -> &AdapterRef {

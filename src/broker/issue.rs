@@ -219,6 +219,10 @@ impl Broker {
         if let Some(plan) = operation.precondition(&document) {
             let answer = self.look(&plan).await.map_err(ExchangeError::Unreadable)?;
             if let Err(moved) = operation.precondition_holds(&document, &answer) {
+                // An answer that cannot be read says nothing about the resource: the approval stays good for another try.
+                if let Stale::Unknown(why) = &moved {
+                    return Err(ExchangeError::Unreadable(ReadError::Lost(why.to_string())));
+                }
                 self.stale(caller, draft, "resource_changed", Some(moved.to_string())).await?;
                 return Err(ExchangeError::ResourceMoved(moved));
             }

@@ -154,16 +154,12 @@ fn basic(headers: &HeaderMap) -> Option<(String, Secret)> {
     Some((id.to_owned(), Secret::new(secret.to_owned())))
 }
 
-/// The bearer token of the Authorization header (RFC 6750 section 2.1).
-pub(super) fn bearer(headers: &HeaderMap) -> Result<Secret, Problem> {
-    let missing = || Problem::new(Code::CredentialMissing, "send the credential as `Authorization: Bearer TOKEN`");
+/// The bearer token of the Authorization header (RFC 6750 section 2.1); `None` unless there is exactly one header and it carries one.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(missing());
+        return None;
     };
-    let (scheme, token) = value.to_str().ok().and_then(|v| v.split_once(' ')).ok_or_else(missing)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(missing());
-    }
-    Ok(Secret::new(token.to_owned()))
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Secret::new(token.to_owned()))
 }

@@ -559,6 +559,7 @@ impl From<ExecuteError> for Problem {
     fn from(error: ExecuteError) -> Self {
         let detail = error.to_string();
         match error {
+            ExecuteError::Missing => Self::new(Code::CredentialMissing, detail),
             ExecuteError::Token(source) => Self::new(of_token(source), detail),
             ExecuteError::Document(source) => Self::at(Code::JsonInvalid, format!("/draft{}", source.pointer), source.reason),
             ExecuteError::NotFound => Rejection::NotFound.into(),
@@ -590,6 +591,7 @@ impl From<ReadDenied> for Problem {
             ReadDenied::Absent(_) => Self::new(Code::NotFound, detail),
             ReadDenied::Unreadable(source) => Self::unreadable(&source),
             ReadDenied::Unshaped(source) => Self::unreadable(&source),
+            ReadDenied::Store(source) => source.into(),
         }
     }
 }

@@ -1,21 +1,31 @@
 //! Dispatch: look once more whether what was approved still holds, write the attempt down, then send the stored bytes with the stored key.
 
 use super::{Parts, Plan, PlanError};
-use crate::backend::{Credential, Sent};
+use crate::backend::{Credential, Sent, Stale};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
+use crate::domain::time::Timestamp;
 use crate::store::contract::{Abort, AfterAbort, Dispatch};
 use crate::store::record::ExecutionRecord;
-use crate::store::{Applied, StoreError};
+use crate::store::{Applied, Rejection, StoreError};
 
-/// The right to send one request once. Only a definite, first `dispatch` makes one, and sending consumes it.
+/// The right to send one request once, while the lease lasts. Only a definite, first `dispatch` makes one, and sending consumes it.
 struct Permit {
     request: CompiledRequest,
     key: IdempotencyKey,
+    until: Timestamp,
 }
 
+/// What stands on a claim that was given up because the backend could not say whether it still holds.
+const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
+
 impl Permit {
+    /// Whether it may still be used.
+    fn holds(&self, now: Timestamp) -> bool {
+        now < self.until
+    }
+
     /// A permit for the attempt that was just written down; none if the store only repeated an earlier answer, since then somebody may
     /// have sent it already.
     fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>) -> Option<Self> {
@@ -23,6 +33,7 @@ impl Permit {
         fresh.then(|| Self {
             request: plan.document.request.clone(),
             key: applied.value.key,
+            until: applied.value.lease_until,
         })
     }
 }
@@ -39,17 +50,36 @@ impl Parts {
             match self.clients.read(&read, Credential::Read).await {
                 Ok(answer) => {
                     if let Err(moved) = plan.operation.precondition_holds(&plan.document, &answer) {
-                        tracing::info!(execution.id = %execution.id, why = %moved, "the resource has changed since it was approved; nothing is sent");
-                        return self.abort(&execution, "resource_changed", AfterAbort::Stale).await;
+                        return self.give_up_claim(&execution, moved).await;
                     }
                 }
                 Err(error) => {
                     tracing::warn!(execution.id = %execution.id, %error, "the precondition could not be read; nothing is sent");
-                    return self.abort(&execution, "precondition_unreadable", AfterAbort::Release).await;
+                    return self.abort(&execution, PRECONDITION_UNREADABLE, AfterAbort::Release).await;
                 }
             }
         }
-        self.send(execution, &plan).await
+        let id = execution.id;
+        let claimed = execution.clone();
+        match self.send(execution, &plan).await {
+            // Claimed in time and not sent in time, because whoever claimed it died or was slow. The approval no longer covers a first send;
+            // kept as a claim, it would block its resource for ever.
+            Err(StoreError::Rejected(over @ (Rejection::WindowExpired(_) | Rejection::DraftExpired(_)))) => {
+                tracing::warn!(execution.id = %id, why = %over, "the time for the first send is over; nothing is sent");
+                self.abort(&claimed, "execution_window_over", AfterAbort::Release).await
+            }
+            other => other,
+        }
+    }
+
+    /// What was approved cannot be shown to hold. A resource that moved ends the draft; one that could not be looked at lets it be tried again.
+    async fn give_up_claim(&self, execution: &ExecutionRecord, why: Stale) -> Result<ExecutionRecord, StoreError> {
+        let (code, then) = match &why {
+            Stale::Unknown(_) => (PRECONDITION_UNREADABLE, AfterAbort::Release),
+            _ => ("resource_changed", AfterAbort::Stale),
+        };
+        tracing::warn!(execution.id = %execution.id, %why, code, "what was approved could not be shown to hold; nothing is sent");
+        self.abort(execution, code, then).await
     }
 
     /// Writes an attempt down and sends it. After the first line below, every failure means "it may have been sent": the attempt is there
@@ -75,6 +105,12 @@ impl Parts {
 
     /// The point of no return.
     async fn transmit(&self, permit: Permit) -> Sent {
+        // A machine that slept between the line in the store and this one wakes up in another time: somebody else may have sent the request,
+        // looked it up and closed it, and the backend may have forgotten the key.
+        if !permit.holds(self.clock.now()) {
+            let why = "the lease ran out before the request was sent".to_owned();
+            return Sent::NotSent { why };
+        }
         self.clients.send(&permit.request, &permit.key).await
     }
 

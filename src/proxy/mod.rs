@@ -90,25 +90,21 @@ impl Parts {
         }
     }
 
-    /// Writes a denial or a read down. That it could not be written is logged: the denial stands all the same.
-    async fn note(&self, request: Option<RequestId>, event: EventBody) {
+    /// Writes a denial or a read down.
+    async fn note(&self, request: RequestId, event: EventBody) -> Result<(), StoreError> {
         let op = Op {
             actor: event.actor.clone(),
-            ..self.op(request)
+            ..self.op(Some(request))
         };
-        if let Err(error) = self
-            .store
-            .note(
-                op,
-                EventBody {
-                    request_id: request,
-                    ..event
-                },
-            )
-            .await
-        {
+        let event = EventBody {
+            request_id: Some(request),
+            ..event
+        };
+        let noted = self.store.note(op, event).await;
+        if let Err(error) = &noted {
             tracing::error!(%error, "an event could not be written to the audit log");
         }
+        noted.map(|_| ())
     }
 
     /// The stored document and its operation, if the bytes still hash to the execution's hash and the adapter is the one that compiled them.

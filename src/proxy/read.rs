@@ -1,7 +1,7 @@
 //! Read: operations of class `read`, never gated, only for clients that were granted them; only the declared fields get out.
 
 use super::Proxy;
-use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note, ProviderPart};
+use crate::audit::{Actor, ActorKind, EventBody, EventKind, EventOutcome, Note, ProviderPart};
 use crate::backend::{Credential, FactsError, ParamError, ReadError};
 use crate::domain::draft::Resource;
 use crate::domain::id::RequestId;
@@ -9,6 +9,7 @@ use crate::domain::json::Json;
 use crate::domain::name::{CaseId, OperationName};
 use crate::domain::operation::Stage;
 use crate::domain::principal::Client;
+use crate::store::StoreError;
 
 /// A read.
 #[derive(Debug, Clone)]
@@ -56,49 +57,52 @@ pub enum ReadDenied {
     /// The backend answered without what is declared.
     #[error("the backend's answer does not hold what the operation declares")]
     Unshaped(#[source] FactsError),
+    /// The read could not be written down, so its answer is not given out.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Proxy {
-    /// Runs a read for a client.
+    /// Runs a read for a client. What is read is given out only once the read is in the audit log; a read that found nothing is there too.
     ///
     /// # Errors
     /// [`ReadDenied`].
     pub async fn read(&self, client: &Client, request: ReadRequest) -> Result<ReadResult, ReadDenied> {
-        let outcome = self.read_inner(client, &request).await;
-        let kind = if outcome.is_ok() { Note::ReadPerformed } else { Note::AccessDenied };
+        let mut touched = None;
+        let outcome = self.read_inner(client, &request, &mut touched).await;
+        let kind = if touched.is_some() {
+            Note::ReadPerformed
+        } else {
+            Note::AccessDenied
+        };
         let event = EventBody {
             tenant: Some(client.tenant.clone()),
             case_id: request.case_id,
             operation: Some(request.operation),
+            resource: touched,
             ..EventBody::new(EventKind::Note(kind), Actor::new(ActorKind::Client, client.id.as_str()))
         };
-        match &outcome {
-            Ok(result) => {
-                let provider = ProviderPart {
-                    status: Some(200),
-                    reference: None,
-                    rule: None,
-                    body_sha256: None,
-                };
-                self.note(
-                    Some(request.request),
-                    EventBody {
-                        resource: Some(result.resource.clone()),
-                        provider: Some(provider),
-                        ..event
-                    },
-                )
-                .await;
-            }
-            Err(ReadDenied::UnknownOperation(_) | ReadDenied::NotARead(_) | ReadDenied::NotPermitted(_)) => {
-                self.note(Some(request.request), event.denied("not_permitted")).await;
-            }
-            Err(_) => {}
-        }
-        outcome
+        let failed = |event: EventBody, code: &str| EventBody {
+            outcome: EventOutcome::Failed,
+            code: Some(code.to_owned()),
+            ..event
+        };
+        let event = match &outcome {
+            Ok(_) => answered(event, 200),
+            Err(ReadDenied::Absent(_)) => failed(answered(event, 404), "not_found"),
+            Err(ReadDenied::Unreadable(_) | ReadDenied::Unshaped(_)) => failed(event, "backend_unavailable"),
+            Err(ReadDenied::UnknownOperation(_) | ReadDenied::NotARead(_) | ReadDenied::NotPermitted(_)) => event.denied("not_permitted"),
+            // Neither a read nor a breach of permissions.
+            Err(ReadDenied::Parameters(_) | ReadDenied::Store(_)) => return outcome,
+        };
+        let noted = self.note(request.request, event).await;
+        let result = outcome?;
+        noted?;
+        Ok(result)
     }
 
-    async fn read_inner(&self, client: &Client, request: &ReadRequest) -> Result<ReadResult, ReadDenied> {
+    /// Reads; `touched` tells what, from the moment the backend was asked.
+    async fn read_inner(&self, client: &Client, request: &ReadRequest, touched: &mut Option<Resource>) -> Result<ReadResult, ReadDenied> {
         let name = &request.operation;
         let operation = self
             .backends
@@ -112,16 +116,30 @@ impl Proxy {
         }
         let checked = operation.check(&request.parameters).map_err(ReadDenied::Parameters)?;
         let plan = operation.read_plan(&checked).ok_or_else(|| ReadDenied::NotARead(name.clone()))?;
-        let answer = self.clients.read(&plan, Credential::Read).await.map_err(ReadDenied::Unreadable)?;
-        if answer.status == 404 {
-            return Err(ReadDenied::Absent(operation.resource_type().to_string()));
-        }
-        let fields = operation.shape(&answer).map_err(ReadDenied::Unshaped)?;
         let resource = Resource {
             kind: operation.resource_type().clone(),
             id: checked.resource().clone(),
             version: None,
         };
+        *touched = Some(resource.clone());
+        let answer = self.clients.read(&plan, Credential::Read).await.map_err(ReadDenied::Unreadable)?;
+        if answer.status == 404 {
+            return Err(ReadDenied::Absent(operation.resource_type().to_string()));
+        }
+        let fields = operation.shape(&answer).map_err(ReadDenied::Unshaped)?;
         Ok(ReadResult { resource, fields })
+    }
+}
+
+fn answered(event: EventBody, status: u16) -> EventBody {
+    let provider = ProviderPart {
+        status: Some(status),
+        reference: None,
+        rule: None,
+        body_sha256: None,
+    };
+    EventBody {
+        provider: Some(provider),
+        ..event
     }
 }

@@ -1,7 +1,7 @@
 //! Reconcile: an outcome nobody knows is looked up, in the order the backend's file gives; the same key goes again only where the file says the
 //! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
 
-use super::settle::code;
+use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
 use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, ReadError, Step};
 use crate::domain::digest::Digest;
@@ -66,6 +66,42 @@ impl Parts {
         Ok(current)
     }
 
+    /// One look at what the backend took and had not finished. Nothing is ever sent for it.
+    pub(super) async fn follow(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
+        let plan = match self.plan(&execution).await {
+            Ok(plan) => plan,
+            Err(PlanError::AdapterChanged) => {
+                // Other rules could misread what they find; a person may look it up meanwhile.
+                let why = "adapter_changed";
+                tracing::warn!(execution.id = %execution.id, why, "a pending outcome cannot be looked up");
+                let now = self.clock.now();
+                let look_up = LookUp {
+                    execution: execution.id,
+                    fence: execution.fence,
+                    settled: Settled::Indeterminate { code: why.to_owned() },
+                    result: LookUpRecord {
+                        at: now,
+                        step: why.to_owned(),
+                        finding: "inconclusive".to_owned(),
+                        status: None,
+                        body_sha256: None,
+                    },
+                    next_action_at: Some(look_again(&execution, now)),
+                };
+                return Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value);
+            }
+            Err(PlanError::Store(error)) => return Err(error),
+        };
+        let mut current = execution;
+        for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
+            current = self.look(current, &plan, step).await?;
+            if current.state != ExecutionState::Pending {
+                break;
+            }
+        }
+        Ok(current)
+    }
+
     /// One look-up step, through all its pages.
     async fn look(&self, execution: ExecutionRecord, plan: &Plan<'_>, step: &Step) -> Result<ExecutionRecord, StoreError> {
         let mut answers = Vec::new();
@@ -105,9 +141,14 @@ impl Parts {
                 rule,
                 ..
             }) => Settled::NotApplied { code: rule },
-            Finding::Absent { proof: Some(proof) } if self.absence_proven(&execution, step, proof) => Settled::NotApplied {
-                code: "absence_proven".to_owned(),
-            },
+            // What the backend has said it took is not undone by a list that does not show it.
+            Finding::Absent { proof: Some(proof) }
+                if execution.state != ExecutionState::Pending && self.absence_proven(&execution, step, proof) =>
+            {
+                Settled::NotApplied {
+                    code: "absence_proven".to_owned(),
+                }
+            }
             Finding::Absent { .. } => Settled::Indeterminate { code: ABSENT.to_owned() },
             Finding::Inconclusive { why } => {
                 tracing::warn!(execution.id = %execution.id, why, "a look-up decided nothing");
@@ -148,7 +189,12 @@ impl Parts {
             Settled::Indeterminate { .. } => "inconclusive",
         };
         let tries = execution.attempts.len() + execution.lookups.len();
-        let next_action_at = matches!(settled, Settled::Indeterminate { .. }).then(|| now.plus(self.pause(plan, tries, answer)));
+        let next_action_at = match &settled {
+            Settled::Applied { .. } | Settled::NotApplied { .. } => None,
+            Settled::Pending { .. } => Some(look_again(execution, now)),
+            Settled::Indeterminate { .. } if execution.state == ExecutionState::Pending => Some(look_again(execution, now)),
+            Settled::Indeterminate { .. } => Some(now.plus(self.pause(plan, tries, answer))),
+        };
         let result = LookUpRecord {
             at: now,
             step: step.to_owned(),

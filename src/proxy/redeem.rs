@@ -6,6 +6,7 @@ use crate::domain::digest::DraftHash;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
 use crate::domain::json::{Json, JsonError};
+use crate::domain::lifecycle::CredentialState;
 use crate::domain::secret::Secret;
 use crate::store::contract::{Redeem, Redeemed};
 use crate::store::record::{DraftRecord, ExecutionRecord};
@@ -24,8 +25,8 @@ pub enum Subject {
 /// A call of the execute endpoint.
 #[derive(Debug)]
 pub struct ExecuteRequest {
-    /// The bearer token.
-    pub token: Secret,
+    /// The bearer token, if exactly one came.
+    pub token: Option<Secret>,
     /// What is to be executed.
     pub subject: Subject,
     /// The HTTP request.
@@ -35,6 +36,9 @@ pub struct ExecuteRequest {
 /// Why nothing was executed by this call.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
+    /// No bearer token came, or more than one.
+    #[error("send the credential as one `Authorization: Bearer TOKEN`")]
+    Missing,
     /// The credential is no good, or not for this.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -72,7 +76,8 @@ impl Proxy {
         if let Err(error) = &outcome
             && let Some(code) = error.denial()
         {
-            self.note(Some(request.request), seen.event().denied(code)).await;
+            // The denial stands, written down or not.
+            let _ = self.note(request.request, seen.event().denied(code)).await;
         }
         match outcome? {
             Redeemed::Claimed(execution) => {
@@ -88,7 +93,9 @@ impl Proxy {
 
     async fn redeem(&self, request: &ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
         let now = self.clock.now();
-        let signed = self.verifier.read(request.token.expose(), now)?;
+        let signed = self
+            .verifier
+            .read(request.token.as_ref().ok_or(ExecuteError::Missing)?.expose(), now)?;
         seen.credential = Some(signed.grant().credential);
         let (id, hash) = match &request.subject {
             Subject::Id(id) => (*id, None),
@@ -157,15 +164,20 @@ impl ExecuteError {
     /// The event's code, if the call is refused; what is down refuses nothing.
     fn denial(&self) -> Option<&'static str> {
         match self {
+            Self::Missing => Some("credential_missing"),
             Self::Token(error) if error.is_ours() => None,
             Self::Token(error) => Some(error.code()),
-            Self::Document(_) => Some("draft_document_invalid"),
-            Self::NotFound => Some("draft_not_found"),
+            Self::Document(_) => Some("json_invalid"),
+            Self::NotFound => Some("not_found"),
             Self::Refused(rejection) => Some(match rejection {
                 Rejection::CredentialExpired(_) => "credential_expired",
+                Rejection::CredentialIs(CredentialState::Redeemed) => "credential_spent",
                 Rejection::CredentialIs(_) => "credential_not_live",
-                Rejection::GrantMismatch | Rejection::HashMismatch => "credential_for_another_draft",
+                Rejection::GrantMismatch | Rejection::HashMismatch => "credential_draft_mismatch",
                 Rejection::NotFound => "credential_unknown",
+                Rejection::ResourceBusy { .. } => "resource_busy",
+                Rejection::DraftExpired(_) => "draft_expired",
+                Rejection::WindowExpired(_) => "execution_window_over",
                 _ => "draft_not_executable",
             }),
             Self::Store(_) => None,

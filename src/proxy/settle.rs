@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Parts, Plan};
-use crate::backend::{Answer, Classified, Outcome, Sent};
+use crate::backend::{Answer, Classified, Next, Outcome, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
@@ -51,14 +51,18 @@ impl Parts {
         let answer = if let Sent::Answer(answer) = &sent { Some(answer) } else { None };
         let pause = self.pause(plan, execution.attempts.len(), answer);
         let (settled, result) = judge(plan, &sent, earlier_doubt, now);
-        let open = matches!(settled, Settled::Indeterminate { .. });
+        let next_action_at = match &settled {
+            Settled::Indeterminate { .. } => Some(now.plus(pause)),
+            Settled::Pending { .. } => Some(look_again(&execution, now)),
+            Settled::Applied { .. } | Settled::NotApplied { .. } => None,
+        };
         let settle = Settle {
             execution: execution.id,
             fence: execution.fence,
             attempt: attempt.n,
             settled,
             result,
-            next_action_at: open.then(|| now.plus(pause)),
+            next_action_at,
             lease: None,
         };
         Ok(self.surely(|op| self.store.settle(op, settle.clone())).await?.value)
@@ -72,6 +76,12 @@ impl Parts {
             .retry()
             .map_or(Duration::ZERO, |retry| retry.wait(next, answer, self.clock.now(), &*self.entropy))
     }
+}
+
+/// When to look again at what the backend has taken and not finished: often while it is young, four times a day when a bank takes its time.
+pub(super) fn look_again(execution: &ExecutionRecord, now: Timestamp) -> Timestamp {
+    let age = now.since(execution.first_sent_at.unwrap_or(execution.claimed_at));
+    now.plus((age / 2).clamp(Duration::from_secs(60), Duration::from_secs(6 * 3600)))
 }
 
 /// What came back, and what it amounts to.
@@ -103,12 +113,18 @@ fn judge(plan: &Plan<'_>, sent: &Sent, earlier_doubt: bool, now: Timestamp) -> (
         body_sha256: Some(Digest::of(&answer.body)),
         ..result(outcome.as_str(), conclusive)
     };
+    let again = plan
+        .operation
+        .retry()
+        .is_some_and(|retry| retry.after(outcome, answer) == Next::Again);
     match outcome {
         Outcome::Applied => (Settled::Applied { reference }, with(true)),
         Outcome::Pending => (Settled::Pending { reference }, with(true)),
         // The refusal is about this attempt. An earlier one may be the very reason for it.
         Outcome::Failed if earlier_doubt => (open(code::REFUSED_AFTER_DOUBT), with(true)),
         Outcome::Failed => (Settled::NotApplied { code: rule.clone() }, with(true)),
+        // The file, or the backend itself, says that trying again is no use; then it is over, and certainly nothing was done.
+        Outcome::NotExecuted if !earlier_doubt && !again => (Settled::NotApplied { code: rule.clone() }, with(true)),
         Outcome::NotExecuted => (open(code::NOT_EXECUTED), with(true)),
         Outcome::InFlight => (open(code::IN_FLIGHT), with(false)),
         Outcome::Mismatch => (open(code::KEY_MISMATCH), with(false)),

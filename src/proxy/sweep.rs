@@ -15,6 +15,7 @@ impl Proxy {
             let step = match before {
                 ExecutionState::Claimed => self.begin(execution).await,
                 ExecutionState::Indeterminate if is_due(&execution, self) => self.reconcile(execution).await,
+                ExecutionState::Pending if is_due(&execution, self) => self.follow(execution).await,
                 _ => return,
             };
             execution = match step {

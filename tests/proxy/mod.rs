@@ -1,1 +1,15 @@
-//! Tests of proxy.
+//! The execution proxy, through its router, on a real store, before a real backend: at most once, whatever happens.
+
+mod copies;
+mod denials;
+mod documents;
+mod faults;
+mod handed_off;
+mod leases;
+mod parallel;
+mod pending;
+mod preconditions;
+mod reads;
+mod replays;
+mod restarts;
+mod support;

@@ -74,16 +74,40 @@ impl Reply {
     }
 }
 
+/// What is different in a world.
+#[derive(Default)]
+pub struct Setup {
+    /// Edits of the files that were made: path below the working directory, what stands there, what shall.
+    pub edits: Vec<(&'static str, &'static str, String)>,
+    /// Only payments, and at this address, instead of the sandbox for payments and shop.
+    pub stripe: Option<String>,
+}
+
+impl Setup {
+    /// Another text at its first place in one file.
+    pub fn edit(path: &'static str, from: &'static str, to: &str) -> Self {
+        Self {
+            edits: vec![(path, from, to.to_owned())],
+            ..Self::default()
+        }
+    }
+}
+
 impl World {
     /// A world with the example policy, clients and approvers.
     pub async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    /// A world of which something is different.
+    pub async fn with(setup: Setup) -> Self {
         let clock = Arc::new(ManualClock::new());
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
         let sandbox = Sandbox::start(SandboxConfig::new(clock.clone(), entropy.clone())).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let endpoint = |name| Endpoint {
             name,
-            url: sandbox.url.clone(),
+            url: setup.stripe.as_ref().unwrap_or(&sandbox.url).clone(),
             facts: Secret::new(sandbox.read_key().expose().to_owned()),
             read: Secret::new(sandbox.read_key().expose().to_owned()),
             write: Secret::new(sandbox.write_key().expose().to_owned()),
@@ -92,13 +116,22 @@ impl World {
             dir: dir.path().join("writ"),
             broker_listen: "127.0.0.1:8700".to_owned(),
             proxy_listen: "127.0.0.1:8701".to_owned(),
-            endpoints: vec![endpoint("stripe"), endpoint("shop")],
+            endpoints: match setup.stripe {
+                Some(_) => vec![endpoint("stripe")],
+                None => vec![endpoint("stripe"), endpoint("shop")],
+            },
         };
         let outside = Outside {
             clock: clock.clone(),
             entropy: entropy.clone(),
         };
         let made = setup::create(&options, &outside).await.unwrap();
+        for (path, from, to) in &setup.edits {
+            let path = options.dir.join(path);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from), "{} does not hold `{from}`", path.display());
+            std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        }
         let config = Config::load(&made.config).unwrap();
         let app = App::assemble(&config, Part::All, outside, &|_| None).unwrap();
         let router = app.router();

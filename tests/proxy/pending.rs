@@ -1,0 +1,66 @@
+//! What the backend has taken and not finished: pending is the truth until it says more, and nothing is sent for it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use writ::sandbox::{Fault, FaultKind, RefundStatus, demo};
+
+use super::support::{Held, MINUTE, held, one_key};
+use crate::support::world::World;
+
+async fn pending() -> (World, Held, String) {
+    let world = World::new().await;
+    let held = held(&world).await;
+    world.sandbox.fault(Fault::once(FaultKind::Pending, "POST", "/v1/refunds"));
+    world.execute(&held.token, &held.draft).await.expect(202);
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(execution["state"], "pending");
+    let refund = world.sandbox.refunds(demo::CHARGE)[0].id.clone();
+    assert_eq!(execution["reference"], json!(refund));
+    (world, held, refund)
+}
+
+#[tokio::test]
+async fn a_pending_refund_stays_pending_as_long_as_the_bank_takes() {
+    let (world, held, _) = pending().await;
+    for _ in 0..3 {
+        world.later(MINUTE).await;
+        world.later(Duration::from_secs(2 * 3600)).await;
+    }
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(execution["state"], "pending");
+    assert!(!execution["lookups"].as_array().unwrap().is_empty());
+    assert_eq!(world.writes(), 1);
+    one_key(&world, &execution);
+}
+
+#[tokio::test]
+async fn a_pending_refund_that_succeeds_is_applied() {
+    let (world, held, refund) = pending().await;
+    assert!(world.sandbox.settle(&refund, RefundStatus::Succeeded));
+    world.later(MINUTE).await;
+    let execution = world.execution(&held.draft).await;
+    assert_eq!((&execution["state"], &execution["reference"]), (&json!("applied"), &json!(refund)));
+    assert_eq!(world.writes(), 1);
+}
+
+#[tokio::test]
+async fn a_pending_refund_that_comes_back_is_not_applied_and_may_be_proposed_again() {
+    let (world, held, refund) = pending().await;
+    assert!(world.sandbox.settle(&refund, RefundStatus::Failed));
+    world.later(MINUTE).await;
+    assert_eq!(world.execution(&held.draft).await["state"], "not_applied");
+    assert!(world.event_types().await.contains(&"execution.reopen".to_owned()));
+    let again = world.propose(World::refund(4_000)).await.expect(201);
+    assert_ne!(again["id"], json!(held.draft));
+}
+
+#[tokio::test]
+async fn a_pending_refund_that_a_list_does_not_show_stays_pending() {
+    let (world, held, _) = pending().await;
+    world
+        .sandbox
+        .fault(Fault::times(FaultKind::Error503Before, "GET", "/v1/refunds", 3));
+    world.later(MINUTE).await;
+    assert_eq!(world.execution(&held.draft).await["state"], "pending");
+}
