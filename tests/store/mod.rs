@@ -5,6 +5,7 @@ mod journey;
 mod log;
 mod operations;
 mod races;
+mod random;
 mod registry;
 mod sqlite;
 mod world;

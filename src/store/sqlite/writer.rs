@@ -292,3 +292,233 @@ fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, sto
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use rusqlite::ffi;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::store::Rejection;
+
+    /// What the next commits do, first one first; then they simply commit.
+    type Script = Arc<Mutex<Vec<fn(&Connection) -> rusqlite::Result<()>>>>;
+
+    fn io_error() -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None)
+    }
+
+    fn fails_before(_: &Connection) -> rusqlite::Result<()> {
+        Err(io_error())
+    }
+
+    fn fails_after(connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch("COMMIT")?;
+        Err(io_error())
+    }
+
+    fn disk_is_full(_: &Connection) -> rusqlite::Result<()> {
+        Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None))
+    }
+
+    struct Fixture {
+        writer: Writer,
+        script: Script,
+        next: AtomicI64,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("writ.db");
+            connection::prepare(&path).unwrap();
+            let script = Script::default();
+            let commits = Arc::clone(&script);
+            let writer = Writer::with_commit(&path, watch::Sender::new(0), move |connection| {
+                let mut waiting = commits.lock().unwrap();
+                let next = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
+                next.map_or_else(|| connection.execute_batch("COMMIT"), |commit| commit(connection))
+            });
+            Self {
+                writer: writer.unwrap(),
+                script,
+                next: AtomicI64::new(1),
+                _dir: dir,
+            }
+        }
+
+        fn op(&self) -> OperationId {
+            let n = self.next.fetch_add(1, Ordering::SeqCst);
+            OperationId::from_bytes(i128::from(n).to_be_bytes())
+        }
+
+        /// Writes a number of its own.
+        async fn write(&self) -> Result<i64, StoreError> {
+            let n = self.next.fetch_add(1, Ordering::SeqCst);
+            self.writer.run(Some(self.op()), move |connection| mark(connection, n)).await
+        }
+
+        async fn marks(&self) -> Result<i64, StoreError> {
+            let count = |connection: &Connection| {
+                let value = connection.query_row("SELECT count(*) FROM approver", [], |row| row.get(0))?;
+                Ok(Ran {
+                    value,
+                    wrote: Wrote::Nothing,
+                })
+            };
+            self.writer.run(None, count).await
+        }
+    }
+
+    fn mark(connection: &Connection, n: i64) -> Result<Ran<i64>, Failure> {
+        connection.execute(
+            "INSERT INTO approver (id, authority, created_at) VALUES (?1, '[]', 0)",
+            [n.to_string()],
+        )?;
+        Ok(Ran {
+            value: n,
+            wrote: Wrote::Events,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_fails_leaves_doubt_and_the_next_one_reads_the_truth() {
+        let fixture = Fixture::new();
+        for (commit, then) in [(fails_before as fn(&Connection) -> _, 1), (fails_after, 3)] {
+            fixture.script.lock().unwrap().push(commit);
+            let answer = fixture.write().await;
+            assert!(matches!(answer, Err(StoreError::Ambiguous { .. })), "{answer:?}");
+            fixture.write().await.unwrap();
+            assert_eq!(fixture.marks().await, Ok(then));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_at_the_commit_is_no_doubt() {
+        let fixture = Fixture::new();
+        fixture.script.lock().unwrap().extend([disk_is_full as fn(&Connection) -> _; 3]);
+        for _ in 0..3 {
+            let answer = fixture.write().await;
+            assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+        }
+        fixture.write().await.unwrap();
+        assert_eq!(fixture.marks().await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn two_doubtful_commits_in_a_row_end_all_service() {
+        let fixture = Fixture::new();
+        fixture.script.lock().unwrap().extend([fails_before as fn(&Connection) -> _; 2]);
+        for _ in 0..2 {
+            assert!(matches!(fixture.write().await, Err(StoreError::Ambiguous { .. })));
+        }
+        let answer = fixture.write().await;
+        assert!(
+            matches!(&answer, Err(StoreError::Unavailable(why)) if why.contains("restart")),
+            "{answer:?}"
+        );
+        assert!(fixture.marks().await.is_err());
+    }
+
+    /// Holds the writing thread so that what comes meanwhile shares one batch.
+    async fn held(fixture: &Fixture, jobs: &mut JoinSet<()>) -> std::sync::mpsc::Sender<()> {
+        let (release, released) = channel();
+        let (started, has_started) = oneshot::channel();
+        let step = move |_: &Connection| {
+            started.send(()).unwrap();
+            assert!(released.recv().is_err(), "the sender is only dropped");
+            Ok(Ran {
+                value: (),
+                wrote: Wrote::Nothing,
+            })
+        };
+        let (reply, _) = oneshot::channel();
+        let job: Box<dyn Job> = Box::new(Request {
+            op: None,
+            step: Some(step),
+            came_to: None,
+            reply,
+        });
+        assert!(fixture.writer.queue.as_ref().unwrap().try_send(job).is_ok());
+        jobs.spawn(async move { has_started.await.unwrap() });
+        jobs.join_next().await;
+        release
+    }
+
+    #[tokio::test]
+    async fn a_failed_step_is_undone_and_its_neighbours_are_kept() {
+        let fixture = Fixture::new();
+        let release = held(&fixture, &mut JoinSet::new()).await;
+        let refused = fixture.writer.run(Some(fixture.op()), |connection| {
+            mark(connection, -1)?;
+            Err::<Ran<i64>, _>(Rejection::NotFound.into())
+        });
+        let (kept, refused, also_kept, _) = tokio::join!(fixture.write(), refused, fixture.write(), async { drop(release) });
+        assert!(kept.is_ok() && also_kept.is_ok());
+        assert_eq!(refused, Err(StoreError::Rejected(Rejection::NotFound)));
+        assert_eq!(fixture.marks().await, Ok(2));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_loses_the_transaction_loses_it_for_the_whole_batch() {
+        let fixture = Fixture::new();
+        let release = held(&fixture, &mut JoinSet::new()).await;
+        // As SQLite itself does on a full disk or an I/O error.
+        let fatal = fixture.writer.run(Some(fixture.op()), |connection| {
+            connection.execute_batch("ROLLBACK")?;
+            Err::<Ran<i64>, _>(Failure::Sql(io_error()))
+        });
+        let (before, fatal, after, _) = tokio::join!(fixture.write(), fatal, fixture.write(), async { drop(release) });
+        for answer in [before, fatal, after] {
+            assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+        }
+        fixture.write().await.unwrap();
+        assert_eq!(fixture.marks().await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_rests_on_a_lost_batch_is_no_refusal() {
+        let fixture = Fixture::new();
+        let release = held(&fixture, &mut JoinSet::new()).await;
+        // The first commit is the held one's own.
+        let commits = |connection: &Connection| connection.execute_batch("COMMIT");
+        fixture
+            .script
+            .lock()
+            .unwrap()
+            .extend([commits as fn(&Connection) -> _, fails_before]);
+        let refused = fixture
+            .writer
+            .run(Some(fixture.op()), |_| Err::<Ran<i64>, _>(Rejection::NotFound.into()));
+        let (written, refused, _) = tokio::join!(fixture.write(), refused, async { drop(release) });
+        assert!(matches!(written, Err(StoreError::Ambiguous { .. })), "{written:?}");
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn one_request_too_many_is_turned_away() {
+        let fixture = Arc::new(Fixture::new());
+        let release = held(&fixture, &mut JoinSet::new()).await;
+        let mut waiting = JoinSet::new();
+        for _ in 0..QUEUE {
+            let fixture = Arc::clone(&fixture);
+            waiting.spawn(async move { fixture.write().await });
+        }
+        for _ in 0..QUEUE {
+            tokio::task::yield_now().await;
+        }
+        let answer = fixture.write().await;
+        assert!(
+            matches!(&answer, Err(StoreError::Unavailable(why)) if why.contains("waiting")),
+            "{answer:?}"
+        );
+        drop(release);
+        assert!(waiting.join_all().await.iter().all(Result::is_ok));
+        assert_eq!(fixture.marks().await, Ok(i64::try_from(QUEUE).unwrap()));
+    }
+}
