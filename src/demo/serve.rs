@@ -53,7 +53,7 @@ pub(super) async fn invite(stage: &Stage, look: Look, out: &mut dyn Write) -> Re
         "# 1. propose".to_owned(),
         format!("curl -s -u \"$AGENT\" $W/v1/drafts -H 'content-type: application/json' -d '{body}'; echo"),
         format!(
-            "# 2. approve: the record is signed by usr_mia, whose key is {}",
+            "# 2. approve, with a record signed by usr_mia (key {}); the demo's clock is an hour ahead, so `writ approve` would sign in its past",
             key.unwrap_or_default()
         ),
         format!("curl -s -u \"$DESK\" $W/v1/approvals -H 'content-type: application/json' -d '{{\"record\":\"{record}\"}}'; echo"),

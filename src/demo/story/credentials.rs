@@ -104,6 +104,7 @@ pub(super) async fn wrong(script: &mut Script<'_>) -> Result<(), DemoError> {
     let document = stage.get(AGENT, &format!("/v1/drafts/{}/bytes", held.draft)).await?.ok()?;
     for (name, pointer, value) in [
         ("its draft with the amount edited", "/parameters/amount", json!(9_000)),
+        ("its draft with the currency edited", "/parameters/currency", json!("eur")),
         (
             "its draft with the destination edited",
             "/request/url",
