@@ -1,3 +1,17 @@
-//! The journey through the front door.
+//! The journey through the front door, and everything that is refused at it before the proxy is asked.
 
+mod access;
+mod approvers;
+mod cases;
+mod drafts;
+mod edges;
+mod exchange;
 mod journey;
+mod openapi;
+mod own_keys;
+mod problem_codes;
+mod ready;
+mod recheck;
+mod records;
+mod strict_input;
+mod velocity;

@@ -5,5 +5,5 @@ mod peers;
 mod signing;
 mod step_up;
 mod stored;
-mod support;
+pub mod support;
 mod vectors;

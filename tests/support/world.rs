@@ -21,13 +21,13 @@ use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decisi
 use writ::domain::clock::{Clock, Entropy};
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::id::{OperationId, RecordId};
-use writ::domain::principal::Client;
+use writ::domain::principal::{Client, KeyKind};
 use writ::domain::secret::Secret;
 use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
 use writ::setup::{self, Created, Endpoint, LOCAL_ISSUER, Options};
 
 use writ::store::Op;
-use writ::store::contract::ClientEntry;
+use writ::store::contract::{ApproverEntry, ClientEntry};
 
 use super::{ManualClock, SeededEntropy};
 
@@ -402,6 +402,22 @@ impl World {
         };
         self.app.store.add_client(self.op(), entry).await.unwrap();
         self.made.clients.push((client, secret));
+    }
+
+    /// Registers a further approver, like `model` but for what `change` changes, whose key [`World::signer`] finds.
+    pub async fn add_approver(&mut self, model: &str, id: &str, change: impl FnOnce(&mut ApproverEntry)) {
+        let generated = RecordSigner::generate(KeyKind::Es256).unwrap();
+        let mut entry = self.app.store.approver(&model.parse().unwrap()).await.unwrap().unwrap();
+        entry.approver.id = id.parse().unwrap();
+        entry.keys.truncate(1);
+        entry.keys[0].kid = format!("{id}-1").parse().unwrap();
+        entry.keys[0].approver = entry.approver.id.clone();
+        entry.keys[0].public = generated.public;
+        change(&mut entry);
+        let path = self.path("approvers").join(format!("{id}.pem"));
+        setup::write(&path, generated.private_pem.expose(), 0o600).unwrap();
+        self.made.approvers.push((entry.approver.id.clone(), path));
+        self.app.store.add_approver(self.op(), entry).await.unwrap();
     }
 
     /// A fresh operation, as of an operator at the console.

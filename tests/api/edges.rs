@@ -1,0 +1,155 @@
+//! What every answer has: an id, a form, and nothing about our insides.
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+
+use crate::support::world::{Reply, World};
+
+/// RFC 9457: the media type, the type, and a status that is the HTTP status.
+fn is_problem(reply: &Reply) {
+    assert_eq!(reply.headers["content-type"], "application/problem+json", "{}", reply.body);
+    assert_eq!(reply.headers["cache-control"], "no-store");
+    let body = &reply.body;
+    assert_eq!(body["status"], json!(reply.status));
+    assert_eq!(body["type"], format!("urn:writ:problem:{}", reply.code()));
+    for member in ["title", "detail"] {
+        assert!(body[member].as_str().is_some_and(|text| !text.is_empty()), "{body}");
+    }
+    let known = writ::http::Code::ALL.iter().find(|c| c.as_str() == reply.code()).unwrap();
+    assert_eq!((known.status(), known.title()), (reply.status, body["title"].as_str().unwrap()));
+    for insides in ["src/", "::", "rusqlite", "SELECT", "Err(", "panicked"] {
+        assert!(!body.to_string().contains(insides), "{body}");
+    }
+}
+
+fn bare(method: &str, path: &str) -> Request<Body> {
+    Request::builder().method(method).uri(path).body(Body::empty()).unwrap()
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_and_a_method_that_is_not_offered_are_problems() {
+    let world = World::new().await;
+    for path in [
+        "/",
+        "/v1",
+        "/v1/draft",
+        "/v1/drafts/",
+        "/V1/drafts",
+        "/v2/drafts",
+        "/.well-known/openid-configuration",
+        "/v1/../v1/drafts",
+        "/metrics",
+    ] {
+        let reply = world.send(bare("GET", path)).await.refused(404, "not_found");
+        is_problem(&reply);
+    }
+    for (method, path) in [
+        ("PUT", "/v1/drafts"),
+        ("DELETE", "/v1/drafts/drf_0192f0c1a2b37c4d8e5f60718293a4b5"),
+        ("PATCH", "/v1/drafts/drf_0192f0c1a2b37c4d8e5f60718293a4b5"),
+        ("GET", "/v1/approvals"),
+        ("GET", "/oauth2/token"),
+        ("GET", "/v1/executions"),
+        ("POST", "/healthz"),
+        ("POST", "/openapi.json"),
+        ("BREW", "/v1/drafts"),
+    ] {
+        let reply = world.send(bare(method, path)).await.refused(405, "method_not_allowed");
+        is_problem(&reply);
+        assert!(reply.headers.contains_key("allow"), "RFC 9110 section 15.5.6: {method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_every_kind_are_problem_documents() {
+    let world = World::new().await;
+    let draft = world.held_draft().await;
+    let agent = "support-agent";
+    let mut replies = vec![
+        world.propose(json!({})).await,
+        world.propose(World::refund(-1)).await,
+        world.propose(World::refund(40_001)).await,
+        world.call(agent, "POST", "/v1/approvals", Some(json!({ "record": "x" }))).await,
+        world
+            .call("review-desk", "POST", "/v1/approvals", Some(json!({ "record": "x" })))
+            .await,
+        world.call(agent, "GET", "/v1/drafts?limit=0", None).await,
+        world.call(agent, "GET", "/v1/drafts/x", None).await,
+        world.call(agent, "GET", "/v1/executions/x", None).await,
+        world.call(agent, "GET", "/v1/audit/events", None).await,
+        world.call("security", "GET", "/v1/audit/events?limit=1001", None).await,
+        world.execute_body("x", json!({ "draft_id": draft })).await,
+        world.send(bare("GET", "/v1/drafts")).await,
+        world.send(bare("POST", "/v1/executions")).await,
+    ];
+    let own = world.record("usr_ann", &draft, writ::domain::approval::Decision::Approve).await;
+    replies.push(world.hand_in(&own).await);
+    for reply in &replies {
+        is_problem(reply);
+    }
+    let faulty = &replies[1].body["errors"];
+    assert_eq!(faulty[0]["pointer"], "/parameters/amount");
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_of_its_own_that_the_caller_cannot_choose() {
+    let world = World::new().await;
+    let mut seen = std::collections::BTreeSet::new();
+    for path in ["/healthz", "/readyz", "/openapi.json", "/nowhere", "/v1/drafts"] {
+        let request = Request::get(path).header("x-request-id", "req_chosen").body(Body::empty()).unwrap();
+        let reply = world.send(request).await;
+        let id = reply.headers["x-request-id"].to_str().unwrap().to_owned();
+        assert!(id.starts_with("req_") && id.len() == 36, "{id}");
+        assert!(seen.insert(id));
+    }
+}
+
+#[tokio::test]
+async fn a_body_longer_than_any_endpoint_takes_is_refused_wherever_it_is_sent() {
+    let world = World::new().await;
+    let draft = world.allowed_draft().await;
+    let long = " ".repeat(64 * 1024 + 1);
+    for (client, path, content_type) in [
+        ("support-agent", "/v1/drafts", "application/json"),
+        ("review-desk", "/v1/approvals", "application/json"),
+        ("support-agent", "/oauth2/token", "application/x-www-form-urlencoded"),
+        ("support-agent", "/v1/reads", "application/json"),
+    ] {
+        let request = Request::post(path)
+            .header("authorization", world.basic(client))
+            .header("content-type", content_type)
+            .body(Body::from(long.clone()));
+        let reply = world.send(request.unwrap()).await.refused(413, "body_too_large");
+        assert_eq!(reply.body.get("error").is_some(), path == "/oauth2/token");
+    }
+    let execute = Request::post("/v1/executions")
+        .header("authorization", "Bearer x")
+        .header("content-type", "application/json")
+        .body(Body::from(long));
+    is_problem(&world.send(execute.unwrap()).await.refused(413, "body_too_large"));
+    assert_eq!(world.draft(&draft).await["state"], "approved");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn the_log_is_read_in_order_and_without_gaps() {
+    let world = World::new().await;
+    world.held_draft().await;
+    let (mut from, mut all) = (0, Vec::new());
+    loop {
+        let path = format!("/v1/audit/events?from={from}&limit=3");
+        let page = world.call("security", "GET", &path, None).await.expect(200);
+        let events = page["events"].as_array().unwrap().clone();
+        if events.is_empty() {
+            break;
+        }
+        all.extend(events);
+        from = page["next"].as_u64().unwrap();
+    }
+    for (n, line) in all.iter().enumerate() {
+        let event: Value = serde_json::from_str(line["event"].as_str().unwrap()).unwrap();
+        assert_eq!((line["seq"].as_u64(), event["seq"].as_u64()), (Some(n as u64), Some(n as u64)));
+    }
+    assert_eq!(all.len(), world.events().await.len());
+}

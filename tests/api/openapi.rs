@@ -1,0 +1,119 @@
+//! The API's description is about this API: every route, and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::Value;
+
+use crate::support::world::World;
+
+/// Every route there is.
+const ROUTES: &[(&str, &[&str])] = &[
+    ("/.well-known/biscuit-web-keys", &["get"]),
+    ("/.well-known/oauth-authorization-server", &["get"]),
+    ("/healthz", &["get"]),
+    ("/oauth2/token", &["post"]),
+    ("/openapi.json", &["get"]),
+    ("/readyz", &["get"]),
+    ("/v1/approvals", &["post"]),
+    ("/v1/audit/events", &["get"]),
+    ("/v1/cases/{id}", &["get"]),
+    ("/v1/drafts", &["get", "post"]),
+    ("/v1/drafts/{id}", &["get"]),
+    ("/v1/drafts/{id}/bytes", &["get"]),
+    ("/v1/drafts/{id}/withdraw", &["post"]),
+    ("/v1/executions", &["post"]),
+    ("/v1/executions/{id}", &["get"]),
+    ("/v1/executions/{id}/resolve", &["post"]),
+    ("/v1/reads", &["post"]),
+];
+
+const METHODS: [&str; 7] = ["get", "post", "put", "delete", "patch", "options", "trace"];
+
+async fn document(world: &World) -> Value {
+    let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
+    world.send(request).await.expect(200)
+}
+
+#[tokio::test]
+async fn it_is_openapi_3_1_and_lists_exactly_the_routes() {
+    let world = World::new().await;
+    let document = document(&world).await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."), "{}", document["openapi"]);
+    let listed: BTreeMap<&str, BTreeSet<&str>> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(path, item)| (path.as_str(), METHODS.into_iter().filter(|m| item.get(*m).is_some()).collect()))
+        .collect();
+    let expected: BTreeMap<&str, BTreeSet<&str>> = ROUTES
+        .iter()
+        .map(|(path, methods)| (*path, methods.iter().copied().collect()))
+        .collect();
+    assert_eq!(listed, expected);
+}
+
+#[tokio::test]
+async fn the_router_answers_exactly_what_is_listed() {
+    let world = World::new().await;
+    for (path, methods) in ROUTES {
+        for method in METHODS {
+            let request = Request::builder()
+                .method(method.to_uppercase().as_str())
+                .uri(path.replace("{id}", "x"))
+                .body(Body::empty());
+            let reply = world.send(request.unwrap()).await;
+            assert_eq!(reply.status == 405, !methods.contains(&method), "{method} {path} {}", reply.body);
+            assert!(
+                !reply.body["detail"].as_str().unwrap_or_default().contains("no such path"),
+                "{method} {path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere_and_every_call_says_who_may_make_it() {
+    let world = World::new().await;
+    let document = document(&world).await;
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    let open = ["/healthz", "/readyz", "/openapi.json", "/.well-known/"];
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in METHODS {
+            let Some(call) = item.get(method) else { continue };
+            let scheme = call["security"]
+                .pointer("/0")
+                .and_then(Value::as_object)
+                .and_then(|s| s.keys().next());
+            let expected = match path.as_str() {
+                path if open.iter().any(|start| path.starts_with(start)) => None,
+                "/v1/executions" => Some("credential"),
+                _ => Some("client"),
+            };
+            assert_eq!(scheme.map(String::as_str), expected, "{method} {path}");
+            if expected.is_some() {
+                assert!(call["responses"]["default"].is_object(), "{method} {path} says nothing of problems");
+            }
+        }
+    }
+}
+
+fn collect(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                into.push(reference.clone());
+            }
+            members.values().for_each(|v| collect(v, into));
+        }
+        Value::Array(items) => items.iter().for_each(|v| collect(v, into)),
+        _ => {}
+    }
+}

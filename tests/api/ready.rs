@@ -1,0 +1,54 @@
+//! Alive is not ready: ready says that work can be done now.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+
+use crate::support::world::{Reply, World};
+
+async fn get(world: &World, path: &str) -> Reply {
+    world.send(Request::get(path).body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_process_that_can_work_says_so() {
+    let world = World::new().await;
+    let ready = get(&world, "/readyz").await.expect(200);
+    let checks: Vec<_> = ready["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(checks, ["store", "signing_key", "verifying_key"]);
+}
+
+#[tokio::test]
+async fn a_signing_key_past_its_date_is_not_ready_and_issues_nothing() {
+    let world = World::new().await;
+    world.clock.advance(Duration::from_secs(90 * 86_400));
+    let draft = world.allowed_draft().await;
+    let red = get(&world, "/readyz").await.refused(503, "not_ready");
+    assert!(red.body["detail"].as_str().unwrap().contains("signing_key"), "{}", red.body);
+    assert_eq!(red.headers["retry-after"], "1");
+    let reply = world.exchange(&draft).await.refused(503, "signing_key_past_date");
+    assert_eq!(reply.body["error"], "temporarily_unavailable");
+    assert_eq!(world.draft(&draft).await["state"], "approved", "a rotated key can still be asked");
+    assert!(!world.event_types().await.contains(&"credential.issue".to_owned()));
+    get(&world, "/healthz").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_commit_is_not_ready() {
+    let world = World::new().await;
+    let behind = rusqlite::Connection::open(world.path("data/writ.db")).unwrap();
+    behind
+        .execute_batch("CREATE TRIGGER full BEFORE UPDATE ON probe BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+        .unwrap();
+    let red = get(&world, "/readyz").await.refused(503, "not_ready");
+    assert!(red.body["detail"].as_str().unwrap().contains("store"), "{}", red.body);
+    get(&world, "/healthz").await.expect(200);
+    behind.execute_batch("DROP TRIGGER full").unwrap();
+    get(&world, "/readyz").await.expect(200);
+}
