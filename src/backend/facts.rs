@@ -80,6 +80,23 @@ pub enum Stale {
     Contradicted(#[source] FactsError),
 }
 
+impl FactsError {
+    /// Whether the backend showed nothing to judge by: it was away, refused the secret, or answered in another shape. Nothing follows from it
+    /// about the draft, and a later try may tell.
+    #[must_use]
+    pub const fn is_blind(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Unavailable { .. } | Self::Unreadable { .. })
+    }
+}
+
+impl Stale {
+    /// Whether nothing is known of a change: see [`FactsError::is_blind`].
+    #[must_use]
+    pub const fn is_blind(&self) -> bool {
+        matches!(self, Self::Unknown(source) if source.is_blind())
+    }
+}
+
 impl Operation {
     /// The reads whose answers [`Operation::facts`] takes, in this order; empty for an operation that only looks.
     #[must_use]

@@ -5,11 +5,12 @@ use crate::approval::SignerError;
 use crate::audit::Actor;
 use crate::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use crate::domain::id::{ApprovalId, RecordId, RequestId, VerdictId};
+use crate::domain::lifecycle::DraftState;
 use crate::domain::policy::{Outcome, Question};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 use crate::store::contract::{Decide, Follow};
 use crate::store::record::{DraftRecord, SignedRecord, StoredVerdict};
+use crate::store::{Rejection, StoreError};
 
 /// Why a stored draft has no decision yet; it stays `proposed`, and the next proposal or sweep decides it.
 #[derive(Debug, thiserror::Error)]
@@ -75,18 +76,20 @@ impl Broker {
                 Follow::Deny { reason: reasons.join(" ") }
             }
         };
-        Ok(self
-            .store
-            .decide(
-                self.op(actor, request),
-                Decide {
-                    draft: draft.id,
-                    verdict,
-                    then,
-                },
-            )
-            .await?
-            .value)
+        let decide = Decide {
+            draft: draft.id,
+            verdict,
+            then,
+        };
+        match self.store.decide(self.op(actor, request), decide).await {
+            Ok(decided) => Ok(decided.value),
+            // The same proposal came twice at once, or the sweep was faster: the first decision stands, and here it is.
+            Err(StoreError::Rejected(rejection @ Rejection::DraftIs(_))) => {
+                let decided = self.store.draft(draft.id).await?.filter(|d| d.state != DraftState::Proposed);
+                Ok(decided.ok_or(StoreError::Rejected(rejection))?)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The record with which the policy signs what it allows: the same shape as a person's.

@@ -114,6 +114,9 @@ pub enum ExchangeError {
     /// The resource could not be read.
     #[error("the backend could not be read")]
     Unreadable(#[source] ReadError),
+    /// The backend's answer does not tell whether the resource has moved; the draft stands as it stood.
+    #[error("the backend did not show the resource")]
+    Blind(#[source] Stale),
     /// Another execution on the same resource has no known outcome.
     #[error("execution {execution} on the same resource is {state}")]
     ResourceBusy {
@@ -219,9 +222,9 @@ impl Broker {
         if let Some(plan) = operation.precondition(&document) {
             let answer = self.look(&plan).await.map_err(ExchangeError::Unreadable)?;
             if let Err(moved) = operation.precondition_holds(&document, &answer) {
-                // An answer that cannot be read says nothing about the resource: the approval stays good for another try.
-                if let Stale::Unknown(why) = &moved {
-                    return Err(ExchangeError::Unreadable(ReadError::Lost(why.to_string())));
+                // An answer that shows nothing says nothing about the resource: the approval stays good for another try.
+                if moved.is_blind() {
+                    return Err(ExchangeError::Blind(moved));
                 }
                 self.stale(caller, draft, "resource_changed", Some(moved.to_string())).await?;
                 return Err(ExchangeError::ResourceMoved(moved));
@@ -488,7 +491,7 @@ impl ExchangeError {
     /// The event's code, if the exchange is refused; what is down refuses nothing.
     fn denial(&self) -> Option<&'static str> {
         match self {
-            Self::Unreadable(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
+            Self::Unreadable(_) | Self::Blind(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
             Self::Accept(error) => error.denial(),
             Self::NotFound => Some("not_found"),
             Self::NotPermitted(_) => Some("not_permitted"),

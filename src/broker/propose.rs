@@ -230,6 +230,7 @@ impl ProposeError {
             Self::IsRead(_) => Some("operation_is_read"),
             Self::NotPermitted(_) => Some("not_permitted"),
             Self::Parameters(_) | Self::Compile(_) => Some("operation_parameters_invalid"),
+            Self::Facts(source) if source.is_blind() => None,
             Self::Facts(_) => Some("facts_do_not_support"),
             Self::Store(StoreError::Rejected(Rejection::RequestKeyReused)) => Some("idempotency_key_reused"),
             Self::Store(StoreError::Rejected(_)) => Some("supersedes_invalid"),

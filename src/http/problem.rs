@@ -431,6 +431,7 @@ impl From<ProposeError> for Problem {
             ProposeError::NotPermitted(_) => Self::new(Code::NotPermitted, detail),
             ProposeError::Parameters(faults) => Self::parameters(faults),
             ProposeError::Unreadable(source) => Self::unreadable(&source),
+            ProposeError::Facts(source) if source.is_blind() => Self::unreadable(&source),
             ProposeError::Facts(source) => Self::new(Code::FactsDoNotSupport, source.to_string()),
             ProposeError::Compile(source) => Self::new(Code::OperationParametersInvalid, source.to_string()),
             ProposeError::Document(source) => source.into(),
@@ -541,6 +542,7 @@ impl From<ExchangeError> for Problem {
             ExchangeError::AdapterChanged => Self::new(Code::AdapterChanged, format!("{detail}; propose it again")),
             ExchangeError::ResourceMoved(_) => Self::new(Code::ResourceChanged, detail),
             ExchangeError::Unreadable(source) => Self::unreadable(&source),
+            ExchangeError::Blind(source) => Self::unreadable(&source),
             ExchangeError::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
             ExchangeError::NoSigningKey(source) => {
                 tracing::error!(error = %source, "no credential can be signed");

@@ -252,7 +252,9 @@ async fn a_client_that_may_draft_and_not_execute_gets_no_credential() {
     let mut world = World::new().await;
     let only_drafts = |c: &mut writ::domain::principal::Client| {
         c.id = "drafting-agent".parse().unwrap();
-        c.permissions.iter_mut().for_each(|row| drop(row.stages.remove(&Stage::Execute)));
+        for row in &mut c.permissions {
+            row.stages.remove(&Stage::Execute);
+        }
     };
     world.add_client("support-agent", only_drafts).await;
     let draft = world

@@ -110,7 +110,7 @@ async fn a_record_whose_header_is_not_exactly_right_is_refused() {
         ("typ", json!("at+jwt"), "record_type_refused"),
         ("alg", json!("RS256"), "record_algorithm_refused"),
         ("alg", json!("EdDSA"), "record_algorithm_not_for_key"),
-        ("alg", json!("None"), "record_algorithm_refused"),
+        ("alg", json!("None"), "record_algorithm_none"),
     ] {
         let record = desk.headed(|header| header[member] = value.clone());
         desk.refused(&record, 400, code).await;

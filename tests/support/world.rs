@@ -39,7 +39,8 @@ pub struct World {
     pub app: App,
     pub made: Created,
     pub config: Config,
-    pub dir: TempDir,
+    /// Removed when the world is dropped.
+    _dir: TempDir,
     router: Router,
     /// How many changes at the backend the test made itself.
     arranged: AtomicUsize,
@@ -142,7 +143,7 @@ impl World {
             app,
             made,
             config,
-            dir,
+            _dir: dir,
             router,
             arranged: AtomicUsize::new(0),
         }
