@@ -69,23 +69,24 @@ impl Config {
     /// # Errors
     /// [`Mistakes`]: everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
+        settled(Self::look(path))
+    }
+
+    /// The file as far as it can be understood, with something usual in place of what is wrong, and everything that is wrong: for a check that
+    /// goes on to what the file names.
+    #[must_use]
+    pub fn look(path: &Path) -> (Option<Self>, Vec<Mistake>) {
         let file = path
             .file_name()
             .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        let alone = |place: String, problem: String| {
-            Mistakes(vec![Mistake {
-                file: file.clone(),
-                place,
-                problem,
-            }])
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            alone(
-                String::new(),
-                format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config"),
-            )
-        })?;
-        Self::parse(&file, &text, path.parent().unwrap_or(Path::new(".")))
+        match std::fs::read_to_string(path) {
+            Ok(text) => look(&file, &text, path.parent().unwrap_or(Path::new("."))),
+            Err(error) => {
+                let problem = format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config");
+                let place = String::new();
+                (None, vec![Mistake { file, place, problem }])
+            }
+        }
     }
 
     /// Checks the text of a configuration file whose paths are taken from `dir`.
@@ -93,26 +94,34 @@ impl Config {
     /// # Errors
     /// [`Mistakes`]: everything that is wrong with it.
     pub fn parse(file: &str, text: &str, dir: &Path) -> Result<Self, Mistakes> {
-        let log = Log::new(file);
-        let config = match text.parse::<Table>() {
-            Ok(table) => read(&table, dir, &log),
-            Err(error) => {
-                let line = error
-                    .span()
-                    .map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
-                log.add(
-                    &line.map(|l| format!("line {l}")).unwrap_or_default(),
-                    format!("is not TOML: {}", error.message()),
-                );
-                None
-            }
-        };
-        let mistakes = log.into_mistakes();
-        match config {
-            Some(config) if mistakes.is_empty() => Ok(config),
-            _ => Err(Mistakes(mistakes)),
-        }
+        settled(look(file, text, dir))
     }
+}
+
+/// The configuration, if nothing is wrong with it.
+fn settled((config, mistakes): (Option<Config>, Vec<Mistake>)) -> Result<Config, Mistakes> {
+    match config {
+        Some(config) if mistakes.is_empty() => Ok(config),
+        _ => Err(Mistakes(mistakes)),
+    }
+}
+
+fn look(file: &str, text: &str, dir: &Path) -> (Option<Config>, Vec<Mistake>) {
+    let log = Log::new(file);
+    let config = match text.parse::<Table>() {
+        Ok(table) => read(&table, dir, &log),
+        Err(error) => {
+            let line = error
+                .span()
+                .map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
+            log.add(
+                &line.map(|l| format!("line {l}")).unwrap_or_default(),
+                format!("is not TOML: {}", error.message()),
+            );
+            None
+        }
+    };
+    (config, log.into_mistakes())
 }
 
 /// The value of an environment variable. The only place that reads the environment.
@@ -200,23 +209,26 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         }
     };
     top.close();
+    // What is wrong is noted already, and a configuration with a note is given out only by `look`.
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let unnamed = || "urn:writ:unnamed".parse().ok();
     Some(Config {
-        broker_listen: broker_listen?,
-        proxy_listen: proxy_listen?,
-        public_url: public_url?,
-        audience: audience?,
-        proxy_audience: proxy_audience?,
-        proxy_name: proxy_name?,
-        lease: lease?,
-        draft_lifetime: draft_lifetime?,
-        card_lifetime: card_lifetime?,
-        execution_window: execution_window?,
-        policy_approver: policy_approver?,
+        broker_listen: broker_listen.unwrap_or(nowhere),
+        proxy_listen: proxy_listen.unwrap_or(nowhere),
+        public_url: public_url.unwrap_or_default(),
+        audience: audience.or_else(unnamed)?,
+        proxy_audience: proxy_audience.or_else(unnamed)?,
+        proxy_name: proxy_name.unwrap_or_default(),
+        lease: lease.unwrap_or_default(),
+        draft_lifetime: draft_lifetime.unwrap_or_default(),
+        card_lifetime: card_lifetime.unwrap_or_default(),
+        execution_window: execution_window.unwrap_or_default(),
+        policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
         store: store?,
         keys: keys?,
         policy: policy?,
         backends: backends?,
-        log_format: log_format?,
+        log_format: log_format.unwrap_or(LogFormat::Text),
         log_filter,
     })
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::context::{At, CliError, Context};
 use super::serve::RoleArg;
 use crate::app::{self, Faults};
-use crate::config;
+use crate::config::{self, Config};
 
 /// Look at the configuration.
 #[derive(Args)]
@@ -35,14 +35,16 @@ struct Check {
 impl ConfigArgs {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let ConfigCommand::Check(check) = self.command;
-        let config = check.at.load()?;
-        let part = check.role.part();
-        let mut faults = Vec::new();
-        for result in [
-            app::check(&config, part, &context.outside, &config::environment),
-            app::check_store(&config, part, &context.outside).await,
-        ] {
-            faults.extend(result.err().map(|f| f.0).unwrap_or_default());
+        let (config, mistakes) = Config::look(&check.at.config);
+        let mut faults: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        if let Some(config) = &config {
+            let part = check.role.part();
+            for result in [
+                app::check(config, part, &context.outside, &config::environment),
+                app::check_store(config, part, &context.outside).await,
+            ] {
+                faults.extend(result.err().map(|f| f.0).unwrap_or_default());
+            }
         }
         if !faults.is_empty() {
             return Err(Faults(faults).into());

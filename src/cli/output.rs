@@ -62,10 +62,10 @@ impl Output {
         raw(&text)
     }
 
-    /// Prints one line, of JSON or of text, whichever was asked for.
-    pub(super) fn answer_line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), CliError> {
+    /// As [`Output::answer`], with the JSON on one line: for a server, whose output goes on.
+    pub(super) fn answer_line(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> Result<(), CliError> {
         raw(&match self.format {
-            Format::Text => text(),
+            Format::Text => text(self),
             Format::Json => serde_json::to_string(value).map_err(CliError::failed)?,
         })
     }

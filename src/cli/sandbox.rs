@@ -62,7 +62,7 @@ fn say(context: &Context, running: &RunningSandbox) -> Result<(), CliError> {
         "url": url, "read_key": read, "write_key": write, "fault": fault,
         "demo": { "order": demo::ORDER, "customer": demo::CUSTOMER, "charge": demo::CHARGE, "charge_eur": demo::CHARGE_EUR, "charge_jpy": demo::CHARGE_JPY },
     });
-    let said = context.out.answer(&value, |out| {
+    let said = context.out.answer_line(&value, |out| {
         let pairs = out.pairs(&[
             ("sandbox", url.clone()),
             ("read key", read.to_owned()),

@@ -77,7 +77,7 @@ impl Serve {
         let words = self.role.words();
         let said = context
             .out
-            .answer_line(&json!({ "url": url, "role": words }), || format!("listening on {url} ({words})"));
+            .answer_line(&json!({ "url": url, "role": words }), |_| format!("listening on {url} ({words})"));
         match said {
             // A server goes on when nobody reads its first line.
             Ok(()) | Err(CliError::Closed) => {}

@@ -1,3 +1,12 @@
-//! Tests of cli.
+//! The real binary, in temporary directories.
 
+mod approve;
+mod config;
 mod demo;
+mod init;
+mod policy;
+mod registry;
+mod serve;
+mod support;
+mod surface;
+mod token;

@@ -1,0 +1,84 @@
+//! `writ init` and `writ sandbox`.
+
+use super::support::{Server, Work, http, mode, writ};
+
+#[test]
+fn a_directory_that_is_not_empty_is_left_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    std::fs::write(temp.path().join("mine"), "x").unwrap();
+    let complaint = writ(&["init", &temp.path().display().to_string()]).refused(1);
+    assert!(complaint.contains("is not empty"), "{complaint}");
+    assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_url_without_its_key_is_not_understood() {
+    assert_eq!(writ(&["init", "never", "--stripe-url", "http://127.0.0.1:1"]).code, Some(2));
+}
+
+#[test]
+fn a_key_file_with_more_than_a_key_is_refused_before_anything_is_made() {
+    let temp = tempfile::tempdir().unwrap();
+    let (key, dir) = (temp.path().join("key"), temp.path().join("work"));
+    std::fs::write(&key, "sk_one sk_two").unwrap();
+    let (key, dir_text) = (key.display().to_string(), dir.display().to_string());
+    let complaint = writ(&["init", &dir_text, "--stripe-url", "http://127.0.0.1:1", "--stripe-key-file", &key]).refused(1);
+    assert!(complaint.contains("expected one key"), "{complaint}");
+    assert!(!complaint.contains("sk_one"), "{complaint}");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn what_is_private_can_be_read_by_its_owner_only() {
+    let work = Work::new();
+    for private in ["keys", "approvers", "secrets", "data"] {
+        assert_eq!(mode(&work.path(private)), 0o700, "{private}");
+    }
+    for private in [
+        "keys/credential-1.pem",
+        "keys/policy-approver.pem",
+        "approvers/usr_mia.pem",
+        "data/writ.db",
+    ] {
+        assert_eq!(mode(&work.path(private)), 0o600, "{private}");
+    }
+    for secret in std::fs::read_dir(work.path("secrets")).unwrap() {
+        assert_eq!(mode(&secret.unwrap().path()), 0o600);
+    }
+    assert_eq!(work.run(&["config", "check"]).ok(), "ok\n");
+}
+
+#[test]
+fn only_the_backend_that_is_named_is_written() {
+    let sandbox = Server::start(&["sandbox", "--port", "0"]);
+    let work = Work::before(&sandbox);
+    let files: Vec<_> = std::fs::read_dir(work.path("policies/backends"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(files, ["stripe.toml"]);
+    assert_eq!(work.run(&["config", "check"]).ok(), "ok\n");
+}
+
+#[test]
+fn a_directory_with_real_keys_gives_them_to_no_sandbox() {
+    let work = Work::new();
+    std::fs::write(work.path("secrets/stripe-write"), "sk_live_real").unwrap();
+    let complaint = work.run(&["sandbox", "--port", "0"]).refused(1);
+    assert!(complaint.contains("was not made for the sandbox"), "{complaint}");
+    assert!(!complaint.contains("sk_live_real"), "{complaint}");
+}
+
+#[test]
+fn the_sandbox_has_the_keys_that_the_directory_expects() {
+    let work = Work::new();
+    let sandbox = Server::start(&["sandbox", "--port", "0", "--config", &work.config]);
+    let key = std::fs::read_to_string(work.path("secrets/stripe-write")).unwrap();
+    assert_eq!(sandbox.said["write_key"].as_str(), Some(key.as_str()));
+    let charge = format!("/v1/charges/{}", sandbox.said["demo"]["charge"].as_str().unwrap());
+    assert_eq!(http(&sandbox.url, "GET", &charge, &[], "").0, 401);
+    let bearer = format!("Bearer {key}");
+    assert_eq!(http(&sandbox.url, "GET", &charge, &[("authorization", &bearer)], "").0, 200);
+    sandbox.signal("TERM");
+    assert!(sandbox.ended().0.success());
+}

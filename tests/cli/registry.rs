@@ -1,0 +1,130 @@
+//! `writ keys`, `writ client`, `writ approver`.
+
+use serde_json::Value;
+
+use super::support::{Work, mode};
+
+#[test]
+fn the_first_key_is_not_made_twice() {
+    let complaint = Work::new().run(&["keys", "generate"]).refused(1);
+    assert!(complaint.contains("rotate"), "{complaint}");
+}
+
+#[test]
+fn a_key_file_is_never_written_over() {
+    let work = Work::new();
+    let out = work.text("lea.pem");
+    let pair = ["keys", "generate", "--approver", "usr_lea", "--out", &out];
+    work.run(&pair).ok();
+    let before = std::fs::read(&out).unwrap();
+    work.run(&pair).refused(1);
+    assert_eq!(std::fs::read(&out).unwrap(), before);
+}
+
+#[test]
+fn keys_are_made_rotated_retired_and_listed() {
+    let work = Work::new();
+    std::fs::remove_file(work.path("keys/credential-keys.json")).unwrap();
+    std::fs::remove_file(work.path("keys/credential-1.pem")).unwrap();
+    let made = work.json(&["keys", "generate"]);
+    assert_eq!(made["keys"][0]["signs"], true);
+    let rotated = work.json(&["keys", "rotate"]);
+    assert_eq!(rotated["keys"].as_array().unwrap().len(), 2);
+    assert_eq!(rotated["keys"][0]["signs"], true, "the new key settles first");
+    work.run(&["keys", "retire", "9"]).refused(1);
+    let retired = work.json(&["keys", "retire", "1"]);
+    assert_eq!(retired["keys"][0]["signs"], false);
+    assert_eq!(work.json(&["keys", "list"]), retired);
+    assert_eq!(mode(&work.path("keys/credential-2.pem")), 0o600);
+}
+
+fn client(list: &Value, id: &str) -> Value {
+    let clients = list["clients"].as_array().unwrap();
+    clients.iter().find(|client| client["id"] == id).cloned().unwrap_or(Value::Null)
+}
+
+#[test]
+fn a_client_without_a_role_or_with_a_wrong_one_is_not_understood() {
+    let work = Work::new();
+    for wrong in [
+        &["client", "add", "x"][..],
+        &["client", "add", "x", "--role", "admin"],
+        &["client", "add", "x", "--role", "orchestrator", "--allow", "refund.create"],
+        &["client", "add", "x", "--role", "orchestrator", "--allow", "refund.create:approve"],
+        &["client", "add", "x", "--role", "auditor", "--allow", "refund.*:draft"],
+    ] {
+        work.run(wrong).refused(2);
+    }
+    assert_eq!(client(&work.json(&["client", "list"]), "x"), Value::Null);
+}
+
+#[test]
+fn a_client_that_exists_or_does_not_is_refused_by_name() {
+    let work = Work::new();
+    for (arguments, words) in [
+        (&["client", "add", "security", "--role", "auditor"][..], "exists already"),
+        (&["client", "revoke", "nobody"], "no client `nobody`"),
+        (&["client", "replace-secret", "nobody"], "no client `nobody`"),
+    ] {
+        let complaint = work.run(arguments).refused(1);
+        assert!(complaint.contains(words), "{complaint}");
+    }
+}
+
+#[test]
+fn a_client_is_added_listed_and_revoked() {
+    let work = Work::new();
+    let role = ["client", "add", "billing", "--role", "orchestrator"];
+    let made = work.json(&[&role[..], &["--owner", "usr_ann", "--allow", "refund.*:draft,execute"]].concat());
+    let secret = made["secret"].as_str().unwrap();
+    assert_eq!(secret.len(), 43);
+    let listed = work.json(&["client", "list"]);
+    let shown = client(&listed, "billing");
+    assert_eq!(shown["permissions"][0], "refund.*:draft,execute");
+    assert_eq!(shown["owner"], "usr_ann");
+    assert!(!listed.to_string().contains(secret));
+    let other = work.json(&["client", "replace-secret", "billing"]);
+    assert_ne!(other["secret"], made["secret"]);
+    work.run(&["client", "revoke", "billing"]).ok();
+    assert!(client(&work.json(&["client", "list"]), "billing")["revoked_at"].is_string());
+}
+
+#[test]
+fn an_approver_with_a_bad_key_or_with_nothing_is_refused() {
+    let work = Work::new();
+    work.run(&["approver", "add", "usr_lea"]).refused(2);
+    work.run(&["approver", "add", "usr_lea", "--public", "AAAA"]).refused(1);
+    work.run(&["approver", "add", "lea", "--public", "AAAA"]).refused(2);
+    work.run(&["approver", "add", "usr_lea", "--authority", "refund.*"]).refused(2);
+    assert!(!work.run(&["approver", "list"]).ok().contains("lea"));
+    work.run(&["approver", "revoke", "usr_lea"]).refused(1);
+    work.run(&["approver", "revoke", "--key", "usr_lea-1"]).refused(1);
+}
+
+#[test]
+fn an_approver_gets_a_second_key_and_loses_the_first() {
+    let work = Work::new();
+    let key = |name: &str, alg: &str| {
+        let out = work.text(name);
+        let made = work.json(&["keys", "generate", "--approver", "usr_lea", "--alg", alg, "--out", &out]);
+        assert_eq!(mode(out.as_ref()), 0o600);
+        made["public"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (key("one.pem", "ES256"), key("two.pem", "Ed25519"));
+    let authority = "refund.*:finance.refunds:usd:500000";
+    let added = work.json(&["approver", "add", "usr_lea", "--public", &first, "--authority", authority]);
+    assert_eq!(added["keys"][0]["kid"], "usr_lea-1");
+    let added = work.json(&["approver", "add", "usr_lea", "--public", &second, "--alg", "Ed25519"]);
+    assert_eq!(added["keys"][0]["kid"], "usr_lea-2");
+    work.run(&["approver", "revoke", "--key", "usr_lea-1"]).ok();
+    let list = work.json(&["approver", "list"]);
+    let approvers = list["approvers"].as_array().unwrap();
+    let lea = approvers.iter().find(|a| a["id"] == "usr_lea").unwrap();
+    assert_eq!(lea["authority"][0], authority);
+    assert!(
+        lea["keys"][0]["revoked_at"].is_string() && lea["keys"][1]["revoked_at"].is_null(),
+        "{lea}"
+    );
+    work.run(&["approver", "revoke", "usr_lea"]).ok();
+    assert!(work.run(&["approver", "list"]).ok().contains("usr_lea-2 (revoked)"));
+}
