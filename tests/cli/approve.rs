@@ -152,3 +152,39 @@ fn of_two_approval_services_one_must_be_named() {
     run.work.run(&[&approve[..], &["--as", "security"]].concat()).refused(1);
     run.work.run(&[&approve[..], &["--as", "other-desk"]].concat()).ok();
 }
+
+#[test]
+fn what_nobody_else_can_find_out_a_person_resolves() {
+    let run = Running::new();
+    let draft = run.proposed(4_000);
+    let fault = r#"{"match":{"method":"POST","path":"/v1/refunds"},"kind":"hang"}"#;
+    assert_eq!(http(&run.sandbox.url, "POST", "/_sandbox/faults", &[], fault).0, 200);
+    let bearer = format!("Bearer {}", run.credential(&draft));
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let body = json!({ "draft_id": draft }).to_string();
+    let (status, answer) = http(&run.server.url, "POST", "/v1/executions", &headers, &body);
+    assert_eq!(status, 202, "{answer}");
+    let id = serde_json::from_str::<Value>(&answer).unwrap()["id"].as_str().unwrap().to_owned();
+    // The refund is made and its answer hangs; then the backend is gone, and whoever looks finds nobody.
+    let refunded = || http(&run.sandbox.url, "GET", "/_sandbox/state", &[], "").1.contains("\"re_");
+    assert!((0..10_000).any(|_| refunded()), "no refund was made");
+    drop(run.sandbox);
+    let resolve = [
+        "execution",
+        "resolve",
+        &id,
+        "--applied",
+        "--reference",
+        "re_seen",
+        "--evidence",
+        "seen in the books",
+    ];
+    // A repetition may be under way, which nobody resolves.
+    let resolved = (0..50).map(|_| run.work.run(&resolve)).find(|ran| ran.code == Some(0));
+    let shown = resolved.expect("it was never resolved").ok();
+    for words in ["applied", "re_seen", "seen in the books"] {
+        assert!(shown.contains(words), "{words} is missing in:\n{shown}");
+    }
+    assert_eq!(run.work.json(&["execution", "list", "--unresolved"])["executions"], json!([]));
+    assert_eq!(run.work.json(&["execution", "show", &draft])["state"], "applied");
+}
