@@ -124,3 +124,33 @@ impl Parts {
         Ok(self.surely(|op| self.store.abort(op, abort.clone())).await?.value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::domain::digest::DraftHash;
+    use crate::domain::draft::KeyPlacement;
+
+    #[test]
+    fn a_permit_ends_with_the_lease_it_was_given_under() {
+        let until = Timestamp::from_millis(60_000);
+        let permit = Permit {
+            request: CompiledRequest {
+                backend: "stripe".parse().unwrap(),
+                method: "POST".to_owned(),
+                url: "https://api.example/v1/refunds".to_owned(),
+                headers: BTreeMap::new(),
+                body: String::new(),
+                body_sha256: Digest::of(b""),
+                idempotency_key: KeyPlacement::None,
+                key_offsets: Vec::new(),
+            },
+            key: IdempotencyKey::of(&DraftHash::of_canonical(b"{}")),
+            until,
+        };
+        assert!(permit.holds(Timestamp::from_millis(59_999)));
+        assert!(!permit.holds(until), "from here on somebody else may have it");
+    }
+}

@@ -1,6 +1,8 @@
 //! Programs that nobody here wrote: what they do by themselves, so that the other tests can rely on it.
 
+mod cutting;
 mod payments;
+mod refunds;
 
 use crate::support::peers;
 

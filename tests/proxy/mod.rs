@@ -9,6 +9,7 @@ mod leases;
 mod parallel;
 mod pending;
 mod preconditions;
+mod processes;
 mod reads;
 mod replays;
 mod restarts;

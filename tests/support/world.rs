@@ -106,12 +106,16 @@ impl World {
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
         let sandbox = Sandbox::start(SandboxConfig::new(clock.clone(), entropy.clone())).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
+        let (url, reader, writer) = match &setup.stripe {
+            Some(url) => (url, "sk_test_reader", "sk_test_writer"),
+            None => (&sandbox.url, sandbox.read_key().expose(), sandbox.write_key().expose()),
+        };
         let endpoint = |name| Endpoint {
             name,
-            url: setup.stripe.as_ref().unwrap_or(&sandbox.url).clone(),
-            facts: Secret::new(sandbox.read_key().expose().to_owned()),
-            read: Secret::new(sandbox.read_key().expose().to_owned()),
-            write: Secret::new(sandbox.write_key().expose().to_owned()),
+            url: url.clone(),
+            facts: Secret::new(reader.to_owned()),
+            read: Secret::new(reader.to_owned()),
+            write: Secret::new(writer.to_owned()),
         };
         let options = Options {
             dir: dir.path().join("writ"),
