@@ -91,7 +91,9 @@ impl Proxy {
             Ok(_) => answered(event, 200),
             Err(ReadDenied::Absent(_)) => failed(answered(event, 404), "not_found"),
             Err(ReadDenied::Unreadable(_) | ReadDenied::Unshaped(_)) => failed(event, "backend_unavailable"),
-            Err(ReadDenied::UnknownOperation(_) | ReadDenied::NotARead(_) | ReadDenied::NotPermitted(_)) => event.denied("not_permitted"),
+            Err(ReadDenied::UnknownOperation(_)) => event.denied("operation_unknown"),
+            Err(ReadDenied::NotARead(_)) => event.denied("operation_is_not_a_read"),
+            Err(ReadDenied::NotPermitted(_)) => event.denied("not_permitted"),
             // Neither a read nor a breach of permissions.
             Err(ReadDenied::Parameters(_) | ReadDenied::Store(_)) => return outcome,
         };

@@ -13,4 +13,5 @@ mod processes;
 mod reads;
 mod replays;
 mod restarts;
+mod store_fails;
 mod support;

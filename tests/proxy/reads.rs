@@ -45,7 +45,7 @@ async fn a_read_that_was_not_granted_is_not_a_read_or_is_unknown_reaches_no_back
         assert_eq!(world.events().await.len(), events + 1, "{client} {operation}");
         let event = last_event(&world).await;
         assert_eq!((&event["type"], &event["outcome"]), (&json!("access.denied"), &json!("denied")));
-        assert_eq!(event["actor"]["id"], client);
+        assert_eq!((&event["actor"]["id"], &event["code"]), (&json!(client), &json!(code)));
     }
     assert!(world.sandbox.requests().is_empty());
 }
