@@ -34,7 +34,7 @@ pub(super) struct AcceptedView {
 
 /// Hand in a signed approval record. The first denial, or the signature that completes what is needed, decides.
 #[utoipa::path(
-    post, path = "/v1/approvals", tag = "approvals", security(("client" = [])),
+    post, path = "/v1/approvals", operation_id = "hand_in_approval", tag = "approvals", security(("client" = [])),
     request_body = ApprovalBody,
     responses(
         (status = 200, description = "the record was counted", body = AcceptedView),

@@ -40,7 +40,7 @@ pub(super) struct CaseView {
 
 /// Every step of a support case with its state.
 #[utoipa::path(
-    get, path = "/v1/cases/{id}", tag = "cases", security(("client" = [])),
+    get, path = "/v1/cases/{id}", operation_id = "show_case", tag = "cases", security(("client" = [])),
     params(("id" = String, Path, description = "the support case")),
     responses(
         (status = 200, description = "the case", body = CaseView),

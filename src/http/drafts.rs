@@ -74,7 +74,7 @@ impl TryFrom<String> for ReasonCode {
 
 /// Store a draft and have the policy decide it. The same proposal, while it is open or its outcome is, gives the open draft back.
 #[utoipa::path(
-    post, path = "/v1/drafts", tag = "drafts", security(("client" = [])),
+    post, path = "/v1/drafts", operation_id = "propose_draft", tag = "drafts", security(("client" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes an exact repetition of this request give the same draft")),
     request_body = ProposeBody,
     responses(
@@ -137,7 +137,7 @@ pub(super) struct WaitQuery {
 
 /// A draft as it stands.
 #[utoipa::path(
-    get, path = "/v1/drafts/{id}", tag = "drafts", security(("client" = [])),
+    get, path = "/v1/drafts/{id}", operation_id = "show_draft", tag = "drafts", security(("client" = [])),
     params(("id" = String, Path, description = "the draft's id"), WaitQuery),
     responses(
         (status = 200, description = "the draft", body = DraftView),
@@ -160,7 +160,7 @@ pub(super) async fn show(
 
 /// The draft's canonical bytes, exactly as they were hashed.
 #[utoipa::path(
-    get, path = "/v1/drafts/{id}/bytes", tag = "drafts", security(("client" = [])),
+    get, path = "/v1/drafts/{id}/bytes", operation_id = "show_draft_bytes", tag = "drafts", security(("client" = [])),
     params(("id" = String, Path, description = "the draft's id")),
     responses(
         (status = 200, description = "the canonical bytes (RFC 8785)", body = Object, content_type = "application/json"),
@@ -181,7 +181,7 @@ pub(super) async fn bytes(
 
 /// Take a draft back.
 #[utoipa::path(
-    post, path = "/v1/drafts/{id}/withdraw", tag = "drafts", security(("client" = [])),
+    post, path = "/v1/drafts/{id}/withdraw", operation_id = "withdraw_draft", tag = "drafts", security(("client" = [])),
     params(("id" = String, Path, description = "the draft's id")),
     responses(
         (status = 200, description = "the draft, withdrawn", body = DraftView),
@@ -217,7 +217,7 @@ pub(super) struct ListQuery {
 
 /// Drafts, oldest first.
 #[utoipa::path(
-    get, path = "/v1/drafts", tag = "drafts", security(("client" = [])), params(ListQuery),
+    get, path = "/v1/drafts", operation_id = "list_drafts", tag = "drafts", security(("client" = [])), params(ListQuery),
     responses(
         (status = 200, description = "a page of drafts", body = DraftPage),
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),

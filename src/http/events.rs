@@ -42,7 +42,7 @@ pub(super) struct EventLine {
 
 /// Audit events in the order in which they were written.
 #[utoipa::path(
-    get, path = "/v1/audit/events", tag = "audit", security(("client" = [])), params(EventsQuery),
+    get, path = "/v1/audit/events", operation_id = "list_events", tag = "audit", security(("client" = [])), params(EventsQuery),
     responses(
         (status = 200, description = "a page of events", body = EventPage),
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),

@@ -34,7 +34,7 @@ pub(super) struct ExecuteBody {
 
 /// Spend the credential and start the execution. A repeated call answers with what is known and never acts again.
 #[utoipa::path(
-    post, path = "/v1/executions", tag = "executions", security(("credential" = [])), params(WaitQuery),
+    post, path = "/v1/executions", operation_id = "execute_draft", tag = "executions", security(("credential" = [])), params(WaitQuery),
     request_body = ExecuteBody,
     responses(
         (status = 202, description = "the execution has started, or is known already", body = ExecutionView),
@@ -84,7 +84,7 @@ pub(super) struct WaitQuery {
 
 /// An execution as it stands.
 #[utoipa::path(
-    get, path = "/v1/executions/{id}", tag = "executions", security(("client" = [])),
+    get, path = "/v1/executions/{id}", operation_id = "show_execution", tag = "executions", security(("client" = [])),
     params(("id" = String, Path, description = "the execution's id"), WaitQuery),
     responses(
         (status = 200, description = "the execution", body = ExecutionView),
@@ -131,7 +131,7 @@ pub(super) enum ResolveOutcome {
 
 /// Close an execution whose outcome only a person could find out.
 #[utoipa::path(
-    post, path = "/v1/executions/{id}/resolve", tag = "executions", security(("client" = [])),
+    post, path = "/v1/executions/{id}/resolve", operation_id = "resolve_execution", tag = "executions", security(("client" = [])),
     params(("id" = String, Path, description = "the execution's id")),
     request_body = ResolveBody,
     responses(

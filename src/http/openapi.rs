@@ -40,7 +40,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
 
 /// This document.
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "status",
+    get, path = "/openapi.json", operation_id = "openapi", tag = "status",
     responses((status = 200, description = "the API's description (OpenAPI 3.1)", body = Object, content_type = "application/json"))
 )]
 pub(super) async fn serve() -> axum::Json<utoipa::openapi::OpenApi> {

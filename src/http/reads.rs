@@ -43,7 +43,7 @@ pub(super) struct ReadView {
 
 /// Run a read.
 #[utoipa::path(
-    post, path = "/v1/reads", tag = "reads", security(("client" = [])),
+    post, path = "/v1/reads", operation_id = "run_read", tag = "reads", security(("client" = [])),
     request_body = ReadBody,
     responses(
         (status = 200, description = "the declared fields", body = ReadView),

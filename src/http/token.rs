@@ -62,7 +62,7 @@ pub(super) struct ExchangeView {
 
 /// Exchange an approval for a credential.
 #[utoipa::path(
-    post, path = "/oauth2/token", tag = "credentials", security(("client" = [])),
+    post, path = "/oauth2/token", operation_id = "exchange_token", tag = "credentials", security(("client" = [])),
     request_body(content = ExchangeForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, description = "the credential", body = ExchangeView),

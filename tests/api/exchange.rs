@@ -221,6 +221,24 @@ async fn a_record_that_does_not_count_is_no_subject_token() {
 }
 
 #[tokio::test]
+async fn a_signed_denial_is_no_subject_token_and_still_a_denial() {
+    let world = World::new().await;
+    let draft = world.held_draft().await;
+    let record = world.record("usr_mia", &draft, Decision::Deny).await;
+    let with_record = [
+        ("grant_type", GRANT),
+        ("subject_token", record.as_str()),
+        ("subject_token_type", RECORD),
+    ];
+    for _ in 0..2 {
+        let reply = world.exchange_form("support-agent", &with_record).await;
+        refused(&world, &reply, 400, "draft_not_approved", "invalid_request").await;
+        assert_eq!(reply.body["draft_state"], "denied");
+    }
+    assert_eq!(world.draft(&draft).await["reason"], "the photo shows the crack");
+}
+
+#[tokio::test]
 async fn another_client_s_draft_looks_like_none_by_its_id_and_by_its_record() {
     let mut world = World::new().await;
     world.add_client("support-agent", |c| c.id = "other-agent".parse().unwrap()).await;
