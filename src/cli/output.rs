@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::context::CliError;
@@ -25,6 +25,9 @@ enum Style {
     /// Neither.
     Plain,
 }
+
+/// Terminals of fewer columns than this get tables of their natural width.
+const NARROW: u16 = 80;
 
 /// Standard output.
 #[derive(Debug, Clone, Copy)]
@@ -99,9 +102,19 @@ impl Output {
                 let mut table = Table::new();
                 table
                     .load_preset(presets::UTF8_HORIZONTAL_ONLY)
-                    .set_content_arrangement(ContentArrangement::Dynamic)
                     .set_header(header.iter().copied())
                     .add_rows(rows.iter().cloned());
+                // On a narrow terminal, or one that does not say how wide it is, the terminal's own wrapping keeps words whole.
+                if table.width().is_some_and(|width| width >= NARROW) {
+                    table.set_content_arrangement(ContentArrangement::Dynamic);
+                }
+                for (index, column) in table.column_iter_mut().enumerate() {
+                    let whole = rows.iter().filter_map(|row| row.get(index)).all(|cell| !cell.contains(' '));
+                    if whole {
+                        // An id or a key is there to be copied.
+                        column.set_constraint(ColumnConstraint::ContentWidth);
+                    }
+                }
                 table.to_string()
             }
             Style::Plain => {
