@@ -1,1 +1,227 @@
-//! README and docs say what the program does.
+//! README and docs say what the program does: every command they show is run here, every test they name exists, every state they list is one.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Markdown page that a reader is led to.
+fn pages() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["README.md", "SECURITY.md", "CHANGELOG.md", "keys/README.md"].iter().map(|p| root().join(p)).collect();
+    let mut open = vec![root().join("docs")];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+#[test]
+fn the_lifecycle_page_lists_every_transition_as_the_code_has_it() {
+    let page = read("docs/lifecycle.md");
+    let mut rows: Vec<(&str, Vec<&str>, &str)> = Vec::new();
+    rows.extend(DraftTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
+    rows.extend(ApprovalTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
+    rows.extend(CredentialTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
+    rows.extend(ExecutionTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
+    for (event, from, to) in &rows {
+        let start = format!("| `{event}` | ");
+        let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{event} has no row"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let listed: Vec<&str> = cells[2].split(',').map(|c| c.trim().trim_matches(|c| "`()".contains(c))).filter(|c| !c.is_empty()).collect();
+        assert_eq!(&listed, from, "{event}: from");
+        assert_eq!(cells[3].trim_matches('`'), *to, "{event}: to");
+    }
+    let listed = page.lines().filter(|l| l.starts_with("| `draft.") || l.starts_with("| `approval.") || l.starts_with("| `credential.") || l.starts_with("| `execution.")).count();
+    assert_eq!(listed, rows.len(), "a row for a transition that does not exist");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split(')').next().unwrap();
+            if target.starts_with("http") || target.starts_with('#') || target.is_empty() {
+                continue;
+            }
+            let file = page.parent().unwrap().join(target.split('#').next().unwrap());
+            assert!(file.exists(), "{}: {target} leads nowhere", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let index = read("docs/decisions/README.md");
+    for entry in fs::read_dir(root().join("docs/decisions")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name == "README.md" || index.contains(&format!("({name})")), "{name} is not in the index");
+    }
+}
+
+#[test]
+fn every_test_that_the_threats_page_names_exists() {
+    let page = read("docs/threats.md");
+    let mut code = String::new();
+    let mut open = vec![root().join("tests"), root().join("src")];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                code.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut named = 0;
+    for (at, _) in page.match_indices("`test:") {
+        let name = page[at + 6..].split('`').next().unwrap().trim();
+        assert!(code.contains(&format!("fn {name}(")), "no test is called {name}");
+        named += 1;
+    }
+    assert!(named >= 30, "only {named} tests are named");
+}
+
+/// One `console` block: lines that start with `$ ` are commands (continued after a backslash), the others are what they print. `…` stands for anything
+/// within a line, a line of `…` alone for any lines.
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    let mut continued = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+            continue;
+        }
+        if !inside {
+            continue;
+        }
+        if continued {
+            let step = steps.last_mut().unwrap();
+            step.command.push('\n');
+            step.command.push_str(line);
+            continued = line.ends_with('\\');
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
+            continued = command.ends_with('\\');
+        } else {
+            steps.last_mut().expect("a block begins with a command").expected.push(line.to_owned());
+        }
+    }
+    steps
+}
+
+fn line_fits(pattern: &str, line: &str) -> bool {
+    let mut rest = line;
+    let parts: Vec<&str> = pattern.split('…').collect();
+    for (index, part) in parts.iter().enumerate() {
+        let found = if index == 0 { rest.strip_prefix(part) } else { rest.find(part).map(|at| &rest[at + part.len()..]) };
+        match found {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    pattern.ends_with('…') || rest.is_empty() || parts.len() > 1 && line.ends_with(parts[parts.len() - 1])
+}
+
+fn fits(expected: &[String], got: &[&str]) -> bool {
+    match (expected.split_first(), got.split_first()) {
+        (None, None) => true,
+        (None, Some(_)) | (Some(_), None) => expected.iter().all(|l| l == "…") && got.is_empty(),
+        (Some((first, rest)), Some((line, more))) if first == "…" => fits(rest, got) || fits(expected, more) || { let _ = line; false },
+        (Some((first, rest)), Some((line, more))) => line_fits(first, line) && fits(rest, more),
+    }
+}
+
+/// Runs all steps of a page in one shell, in an empty directory, with this build's `writ` on the path.
+fn run(page: &str) {
+    let steps = steps(&read(page));
+    assert!(!steps.is_empty(), "{page} shows no command");
+    let dir = tempfile::tempdir().unwrap();
+    let mut script = String::from("exec 2>&1\n");
+    for (index, step) in steps.iter().enumerate() {
+        script.push_str(&format!("echo; echo '@@@ {index}'\n{}\n", step.command));
+    }
+    script.push_str("echo; echo '@@@ end'\n");
+    let binaries = Path::new(env!("CARGO_BIN_EXE_writ")).parent().unwrap().display().to_string();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap());
+    let child = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(dir.path())
+        .env("PATH", path)
+        .env("NO_COLOR", "1")
+        .env("WRIT_CHECKOUT", root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let group = child.id();
+    // Servers that a page starts in the background hold the pipe open: the script's last line ends them.
+    let reader = std::thread::spawn(move || {
+        use std::io::{BufRead as _, BufReader};
+        let mut child = child;
+        let mut lines = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let end = line == "@@@ end";
+            lines.push(line);
+            if end {
+                break;
+            }
+        }
+        let _ = Command::new("kill").args(["--", &format!("-{group}")]).status();
+        let _ = child.wait();
+        lines
+    });
+    let lines = reader.join().unwrap();
+    let mut current = String::new();
+    let mut outputs: Vec<String> = vec![String::new(); steps.len()];
+    for line in &lines {
+        if let Some(mark) = line.strip_prefix("@@@ ") {
+            current = mark.to_owned();
+        } else if let Ok(index) = current.parse::<usize>() {
+            outputs[index].push_str(line);
+            outputs[index].push('\n');
+        }
+    }
+    for (step, output) in steps.iter().zip(&outputs) {
+        let got: Vec<&str> = output.trim_end().lines().collect();
+        assert!(
+            fits(&step.expected, &got),
+            "{page}: `{}` should print\n{}\nand prints\n{}",
+            step.command,
+            step.expected.join("\n"),
+            got.join("\n")
+        );
+    }
+}
+
+#[test]
+fn the_readme_does_what_it_shows() {
+    run("README.md");
+}
