@@ -1,7 +1,6 @@
 //! README and docs say what the program does: every command they show is run here, every test they name exists, every state they list is one.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -162,48 +161,31 @@ fn run(page: &str) {
     let steps = steps(&read(page));
     assert!(!steps.is_empty(), "{page} shows no command");
     let dir = tempfile::tempdir().unwrap();
-    let mut script = String::from("exec 2>&1\n");
+    let mut script = String::from("exec 2>&1\ntrap 'kill $(jobs -p) 2> /dev/null' EXIT\n");
     for (index, step) in steps.iter().enumerate() {
         script.push_str(&format!("echo; echo '@@@ {index}'\n{}\n", step.command));
     }
-    script.push_str("echo; echo '@@@ end'\n");
-    let binaries = Path::new(env!("CARGO_BIN_EXE_writ")).parent().unwrap().display().to_string();
-    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap());
-    let child = Command::new("bash")
-        .args(["-c", &script])
+    let binaries = Path::new(env!("CARGO_BIN_EXE_writ")).parent().unwrap().to_owned();
+    let path = std::env::join_paths(std::iter::once(binaries).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap();
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", "120", "bash", "-c", &script])
         .current_dir(dir.path())
         .env("PATH", path)
         .env("NO_COLOR", "1")
-        .env("WRIT_CHECKOUT", root())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .output()
         .unwrap();
-    let group = child.id();
-    // Servers that a page starts in the background hold the pipe open: the script's last line ends them.
-    let reader = std::thread::spawn(move || {
-        use std::io::{BufRead as _, BufReader};
-        let mut child = child;
-        let mut lines = Vec::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
-            let end = line == "@@@ end";
-            lines.push(line);
-            if end {
-                break;
-            }
-        }
-        let _ = Command::new("kill").args(["--", &format!("-{group}")]).status();
-        let _ = child.wait();
-        lines
-    });
-    let lines = reader.join().unwrap();
+    assert!(
+        output.status.code().is_some_and(|code| code != 124),
+        "{page}: the commands did not end within two minutes"
+    );
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
     let mut current = String::new();
     let mut outputs: Vec<String> = vec![String::new(); steps.len()];
     for line in &lines {
         if let Some(mark) = line.strip_prefix("@@@ ") {
-            current = mark.to_owned();
+            mark.clone_into(&mut current);
         } else if let Ok(index) = current.parse::<usize>() {
             outputs[index].push_str(line);
             outputs[index].push('\n');
