@@ -12,7 +12,10 @@ fn root() -> &'static Path {
 
 /// Every Markdown page that a reader is led to.
 fn pages() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = ["README.md", "SECURITY.md", "CHANGELOG.md", "keys/README.md"].iter().map(|p| root().join(p)).collect();
+    let mut found: Vec<PathBuf> = ["README.md", "SECURITY.md", "CHANGELOG.md", "keys/README.md"]
+        .iter()
+        .map(|p| root().join(p))
+        .collect();
     let mut open = vec![root().join("docs")];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).unwrap() {
@@ -36,19 +39,47 @@ fn read(path: &str) -> String {
 fn the_lifecycle_page_lists_every_transition_as_the_code_has_it() {
     let page = read("docs/lifecycle.md");
     let mut rows: Vec<(&str, Vec<&str>, &str)> = Vec::new();
-    rows.extend(DraftTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
-    rows.extend(ApprovalTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
-    rows.extend(CredentialTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
-    rows.extend(ExecutionTransition::ALL.iter().map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())));
+    rows.extend(
+        DraftTransition::ALL
+            .iter()
+            .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
+    );
+    rows.extend(
+        ApprovalTransition::ALL
+            .iter()
+            .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
+    );
+    rows.extend(
+        CredentialTransition::ALL
+            .iter()
+            .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
+    );
+    rows.extend(
+        ExecutionTransition::ALL
+            .iter()
+            .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
+    );
     for (event, from, to) in &rows {
         let start = format!("| `{event}` | ");
-        let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{event} has no row"));
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&start))
+            .unwrap_or_else(|| panic!("{event} has no row"));
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let listed: Vec<&str> = cells[2].split(',').map(|c| c.trim().trim_matches(|c| "`()".contains(c))).filter(|c| !c.is_empty()).collect();
+        let listed: Vec<&str> = cells[2]
+            .split(',')
+            .map(|c| c.trim().trim_matches(|c| "`()".contains(c)))
+            .filter(|c| !c.is_empty())
+            .collect();
         assert_eq!(&listed, from, "{event}: from");
         assert_eq!(cells[3].trim_matches('`'), *to, "{event}: to");
     }
-    let listed = page.lines().filter(|l| l.starts_with("| `draft.") || l.starts_with("| `approval.") || l.starts_with("| `credential.") || l.starts_with("| `execution.")).count();
+    let listed = page
+        .lines()
+        .filter(|l| {
+            l.starts_with("| `draft.") || l.starts_with("| `approval.") || l.starts_with("| `credential.") || l.starts_with("| `execution.")
+        })
+        .count();
     assert_eq!(listed, rows.len(), "a row for a transition that does not exist");
 }
 
@@ -72,7 +103,10 @@ fn every_decision_is_in_the_index() {
     let index = read("docs/decisions/README.md");
     for entry in fs::read_dir(root().join("docs/decisions")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(name == "README.md" || index.contains(&format!("({name})")), "{name} is not in the index");
+        assert!(
+            name == "README.md" || index.contains(&format!("({name})")),
+            "{name} is not in the index"
+        );
     }
 }
 
@@ -125,10 +159,17 @@ fn steps(page: &str) -> Vec<Step> {
             step.command.push_str(line);
             continued = line.ends_with('\\');
         } else if let Some(command) = line.strip_prefix("$ ") {
-            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
+            steps.push(Step {
+                command: command.to_owned(),
+                expected: Vec::new(),
+            });
             continued = command.ends_with('\\');
         } else {
-            steps.last_mut().expect("a block begins with a command").expected.push(line.to_owned());
+            steps
+                .last_mut()
+                .expect("a block begins with a command")
+                .expected
+                .push(line.to_owned());
         }
     }
     steps
@@ -138,7 +179,11 @@ fn line_fits(pattern: &str, line: &str) -> bool {
     let mut rest = line;
     let parts: Vec<&str> = pattern.split('…').collect();
     for (index, part) in parts.iter().enumerate() {
-        let found = if index == 0 { rest.strip_prefix(part) } else { rest.find(part).map(|at| &rest[at + part.len()..]) };
+        let found = if index == 0 {
+            rest.strip_prefix(part)
+        } else {
+            rest.find(part).map(|at| &rest[at + part.len()..])
+        };
         match found {
             Some(after) => rest = after,
             None => return false,
@@ -151,7 +196,12 @@ fn fits(expected: &[String], got: &[&str]) -> bool {
     match (expected.split_first(), got.split_first()) {
         (None, None) => true,
         (None, Some(_)) | (Some(_), None) => expected.iter().all(|l| l == "…") && got.is_empty(),
-        (Some((first, rest)), Some((line, more))) if first == "…" => fits(rest, got) || fits(expected, more) || { let _ = line; false },
+        (Some((first, rest)), Some((line, more))) if first == "…" => {
+            fits(rest, got) || fits(expected, more) || {
+                let _ = line;
+                false
+            }
+        }
         (Some((first, rest)), Some((line, more))) => line_fits(first, line) && fits(rest, more),
     }
 }

@@ -7,6 +7,7 @@ use crate::approval::{RecordError, StepUp, UnverifiedRecord, VerifiedRecord};
 use crate::audit::{Actor, ActorKind, ApprovalPart, DraftPart, EventBody, EventKind, Note};
 use crate::domain::approval::Decision;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
+use crate::domain::principal::is_party;
 use crate::domain::time::Timestamp;
 use crate::store::contract::Vote;
 use crate::store::record::{ApprovalRecord, DraftRecord, SignedRecord};
@@ -195,13 +196,9 @@ pub(super) fn about_draft(event: EventBody, draft: Option<DraftRecord>) -> Event
     }
 }
 
-/// Whether the approver is the draft's maker, the maker's owner, or the one it is for.
+/// Whether the approver is a party to the draft.
 pub(super) fn is_self(approver: &PrincipalId, draft: &DraftRecord) -> bool {
-    let as_service = approver
-        .as_str()
-        .strip_prefix("svc_")
-        .is_some_and(|name| name == draft.maker.as_str());
-    as_service || draft.owner.as_ref() == Some(approver) || draft.on_behalf_of.as_ref() == Some(approver)
+    is_party(approver, &draft.maker, draft.owner.as_ref(), draft.on_behalf_of.as_ref())
 }
 
 /// Whether every place that a signature in these queues could fill asks for a fresh sign-in.

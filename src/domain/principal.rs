@@ -272,6 +272,14 @@ impl Approver {
     }
 }
 
+/// Whether an approver is a party to a draft and so cannot approve it: as its maker (a service signs as `svc_` and the client's id), as the
+/// person answerable for the maker, or as the one it is for.
+#[must_use]
+pub fn is_party(approver: &PrincipalId, maker: &ClientId, owner: Option<&PrincipalId>, on_behalf_of: Option<&PrincipalId>) -> bool {
+    let as_service = approver.as_str().strip_prefix("svc_").is_some_and(|name| name == maker.as_str());
+    as_service || approver.as_str() == maker.as_str() || owner == Some(approver) || on_behalf_of == Some(approver)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use crate::audit::{ApprovalPart, EventBody, EventKind, Note};
 use crate::domain::approval::Decision;
 use crate::domain::id::ApprovalId;
 use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, DraftTransition};
-use crate::domain::name::PrincipalId;
+use crate::domain::principal::is_party;
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::contract::Vote;
@@ -76,7 +76,7 @@ fn check(step: &Step<'_>, vote: &Vote, draft: &DraftRecord, approval: &ApprovalR
     if draft.expires_at <= step.now {
         return no(Rejection::DraftExpired(draft.expires_at));
     }
-    if is_own(draft, &record.approver) {
+    if is_party(&record.approver, &draft.maker, draft.owner.as_ref(), draft.on_behalf_of.as_ref()) {
         return no(Rejection::SelfApproval(record.approver.clone()));
     }
     let until = record.execute_by.filter(|until| *until <= step.now);
@@ -94,10 +94,6 @@ fn check(step: &Step<'_>, vote: &Vote, draft: &DraftRecord, approval: &ApprovalR
         return no(Rejection::KeyRevoked(record.kid.clone()));
     }
     Ok(())
-}
-
-fn is_own(draft: &DraftRecord, approver: &PrincipalId) -> bool {
-    draft.owner.as_ref() == Some(approver) || draft.on_behalf_of.as_ref() == Some(approver) || draft.maker.as_str() == approver.as_str()
 }
 
 fn refuse(
