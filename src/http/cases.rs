@@ -32,7 +32,7 @@ pub(super) struct StepView {
 pub(super) struct CaseView {
     /// The support case.
     case_id: String,
-    /// Whether every step is done or closed.
+    /// Whether every step is done or closed, or failed and made good by a later one.
     complete: bool,
     /// The steps, oldest first.
     steps: Vec<StepView>,
@@ -71,13 +71,24 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
             }
         })
         .collect();
-    let complete = steps.iter().all(|s| matches!(s.status, "done" | "closed"));
+    let complete = seen.iter().enumerate().all(|(index, draft)| match standing(draft).0 {
+        "done" | "closed" => true,
+        "failed" => seen.iter().skip(index + 1).any(|later| is_made_good(draft, later)),
+        _ => false,
+    });
     Ok(axum::Json(CaseView {
         case_id: id.to_string(),
         complete,
         steps,
     })
     .into_response())
+}
+
+/// Whether a later step did what a failed one was to do.
+fn is_made_good(failed: &DraftRecord, later: &DraftRecord) -> bool {
+    let same =
+        later.operation == failed.operation && later.resource.kind == failed.resource.kind && later.resource.id == failed.resource.id;
+    same && standing(later).0 == "done"
 }
 
 /// Where a step stands, and what to do about it.
