@@ -12,18 +12,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approval::RecordSigner;
+use crate::audit::{Actor, EventBody, EventKind, Note};
 use crate::backend::{Backends, Clients, Need};
 use crate::broker::{self, Broker};
 use crate::config::{self, Config};
 use crate::domain::clock::{Clock, Entropy};
+use crate::domain::id::OperationId;
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::http::{self, Common, CommonParts};
 use crate::policy::Policy;
 use crate::proxy::{self, Proxy};
-use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
+use crate::store::{Op, Store};
 use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE, Verifier};
 
 /// The machine's clock.
@@ -234,6 +236,23 @@ impl App {
         }
     }
 
+    /// Writes down that this process begins to write to the log.
+    async fn note_start(&self) {
+        let actor = Actor::system(match self.part {
+            Part::All => "broker and proxy",
+            Part::Broker => "broker",
+            Part::Proxy => "proxy",
+        });
+        let op = Op {
+            id: OperationId::generate(&*self.outside.clock, &*self.outside.entropy),
+            actor: actor.clone(),
+            request: None,
+        };
+        if let Err(error) = self.store.note(op, EventBody::new(EventKind::Note(Note::LogStarted), actor)).await {
+            tracing::error!(%error, "the start could not be written to the audit log");
+        }
+    }
+
     /// Waits until no execution is under way in this process.
     pub async fn settle(&self) {
         self.tasks.close();
@@ -246,6 +265,7 @@ impl App {
     /// # Errors
     /// What the operating system says about the listener.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+        self.note_start().await;
         let keeper = tokio::spawn(keep(
             self.broker.clone(),
             self.proxy.clone(),

@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "approval", "backend", "broker", "config", "domain", "http", "policy", "proxy", "store", "token",
+            "approval", "audit", "backend", "broker", "config", "domain", "http", "policy", "proxy", "store", "token",
         ],
     ),
     (

@@ -1,5 +1,6 @@
 //! The one thread that writes: takes what waits, runs it in one transaction, commits once, and only then answers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -88,7 +89,7 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send> Job for 
             (Fate::Failed(error), Some(Ok(ran))) if ran.wrote != Wrote::Nothing => Err(commit_failed(error, self.op)),
             (Fate::Failed(error), _) => Err(StoreError::Unavailable(format!("commit: {error}"))),
             (Fate::Lost(why), _) => Err(StoreError::Unavailable(why.clone())),
-            (Fate::Committed, None) => Err(StoreError::Unavailable("the request did not run".to_owned())),
+            (Fate::Committed, None) => Err(StoreError::Unavailable("the step broke off and was rolled back".to_owned())),
         };
         // A caller that went away asks for the operation's outcome later.
         drop(self.reply.send(answer));
@@ -267,7 +268,12 @@ fn run_all(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Res
     let mut written = Wrote::Nothing;
     for job in batch {
         connection.execute_batch("SAVEPOINT step")?;
-        match job.run(connection) {
+        // A step that panics must not take the thread, and with it every later step, along: it is undone and answered as not run.
+        let ran = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or_else(|_| {
+            tracing::error!("a step panicked; it is rolled back");
+            None
+        });
+        match ran {
             Some(wrote) => written = written.max(wrote),
             // A full disk, an I/O error or a lack of memory may have rolled back the whole transaction already; then this fails too.
             None => connection.execute_batch("ROLLBACK TO step")?,
@@ -520,5 +526,21 @@ mod tests {
         drop(release);
         assert!(waiting.join_all().await.iter().all(Result::is_ok));
         assert_eq!(fixture.marks().await, Ok(i64::try_from(QUEUE).unwrap()));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_panics_is_undone_and_stops_nobody_else() {
+        let fixture = Fixture::new();
+        let broken: Result<i64, _> = fixture
+            .writer
+            .run(Some(fixture.op()), |connection| {
+                mark(connection, 7)?;
+                panic!("a fault in a step")
+            })
+            .await;
+        assert!(matches!(broken, Err(StoreError::Unavailable(_))), "{broken:?}");
+        assert_eq!(fixture.marks().await, Ok(0));
+        fixture.write().await.unwrap();
+        assert_eq!(fixture.marks().await, Ok(1));
     }
 }
