@@ -52,10 +52,10 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
     let filter = DraftFilter {
         tenant: Some(caller.client.tenant.clone()),
         case_id: Some(id.clone()),
-        limit: 1000,
+        limit: PAGE,
         ..DraftFilter::default()
     };
-    let drafts = state.common.store.drafts(filter).await?;
+    let drafts = every(&state, filter).await?;
     let seen: Vec<DraftRecord> = drafts.into_iter().filter_map(|d| visible(Some(d), &caller.client).ok()).collect();
     if seen.is_empty() {
         return Err(Problem::new(Code::NotFound, "there is no such thing, or it is not yours"));
@@ -82,6 +82,23 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
         steps,
     })
     .into_response())
+}
+
+/// How many drafts are read at a time.
+const PAGE: u32 = 200;
+
+/// Every draft that the filter finds, page by page.
+async fn every(state: &BrokerState, mut filter: DraftFilter) -> Result<Vec<DraftRecord>, Problem> {
+    let mut all = Vec::new();
+    loop {
+        let page = state.common.store.drafts(filter.clone()).await?;
+        let full = page.len() == filter.limit as usize;
+        filter.after = page.last().map(|draft| draft.id);
+        all.extend(page);
+        if !full {
+            return Ok(all);
+        }
+    }
 }
 
 /// Whether a later step did what a failed one was to do.

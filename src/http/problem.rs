@@ -271,8 +271,8 @@ impl Problem {
         }
     }
 
-    fn respond(&self, content_type: &'static str, body: impl Serialize) -> Response {
-        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    fn respond(&self, status: u16, content_type: &'static str, body: impl Serialize) -> Response {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -296,7 +296,12 @@ impl Problem {
             rules: self.rules.clone(),
             draft_state: self.draft_state.map(|s| s.as_str().to_owned()),
         };
-        self.respond("application/json", body)
+        // A refusal is 400 there, whatever it would be elsewhere, except for a client that could not show who it is and for a body that was not read.
+        let status = match self.code.status() {
+            status @ (401 | 413 | 415 | 500..) => status,
+            _ => 400,
+        };
+        self.respond(status, "application/json", body)
     }
 
     const fn oauth_error(&self) -> &'static str {
@@ -345,7 +350,7 @@ pub struct OauthError {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = self.body();
-        self.respond("application/problem+json", body)
+        self.respond(self.code.status(), "application/problem+json", body)
     }
 }
 

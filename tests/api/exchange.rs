@@ -92,7 +92,7 @@ async fn a_caller_who_is_nobody_or_has_another_role_gets_the_standard_s_words() 
     let world = World::new().await;
     let draft = world.allowed_draft().await;
     let reply = world.exchange_form("review-desk", &form(&draft, &[])).await;
-    world.denied(&reply, 403, "role_missing", "access.denied", 0).await;
+    world.denied(&reply, 400, "role_missing", "access.denied", 0).await;
     assert_eq!(reply.body["error"], "unauthorized_client");
     let request = Request::post("/oauth2/token")
         .header("authorization", "Basic c3VwcG9ydC1hZ2VudDp3cm9uZw==")
@@ -205,8 +205,8 @@ async fn a_record_that_does_not_count_is_no_subject_token() {
     for (subject, status, code) in [
         ("not.a.record", 400, "record_malformed"),
         (tampered.as_str(), 400, "record_signature_invalid"),
-        (own.as_str(), 403, "self_approval"),
-        (stranger.as_str(), 403, "approver_without_authority"),
+        (own.as_str(), 400, "self_approval"),
+        (stranger.as_str(), 400, "approver_without_authority"),
     ] {
         let with = [("grant_type", GRANT), ("subject_token", subject), ("subject_token_type", RECORD)];
         let reply = world.exchange_form("support-agent", &with).await;
@@ -249,9 +249,9 @@ async fn another_client_s_draft_looks_like_none_by_its_id_and_by_its_record() {
     let nothing = world
         .exchange_form("other-agent", &form("drf_0192f0c1a2b37c4d8e5f60718293a4b5", &[]))
         .await;
-    refused(&world, &nothing, 404, "not_found", "invalid_request").await;
+    refused(&world, &nothing, 400, "not_found", "invalid_request").await;
     let by_id = world.exchange_form("other-agent", &form(&draft, &[])).await;
-    refused(&world, &by_id, 404, "not_found", "invalid_request").await;
+    refused(&world, &by_id, 400, "not_found", "invalid_request").await;
     assert_eq!(by_id.body, nothing.body);
     let with_record = [
         ("grant_type", GRANT),
@@ -259,7 +259,7 @@ async fn another_client_s_draft_looks_like_none_by_its_id_and_by_its_record() {
         ("subject_token_type", RECORD),
     ];
     let by_record = world.exchange_form("other-agent", &with_record).await;
-    refused(&world, &by_record, 404, "not_found", "invalid_request").await;
+    refused(&world, &by_record, 400, "not_found", "invalid_request").await;
     assert_eq!(
         world.draft(&draft).await["state"],
         "awaiting_approval",
@@ -284,7 +284,7 @@ async fn a_client_that_may_draft_and_not_execute_gets_no_credential() {
     let reply = world
         .exchange_form("drafting-agent", &form(draft["id"].as_str().unwrap(), &[]))
         .await;
-    refused(&world, &reply, 403, "not_permitted", "unauthorized_client").await;
+    refused(&world, &reply, 400, "not_permitted", "unauthorized_client").await;
 }
 
 #[tokio::test]

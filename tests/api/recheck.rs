@@ -156,7 +156,7 @@ async fn a_customer_who_has_changed_since_makes_the_draft_stale() {
         ("idempotency-key", "desk-1"),
     ];
     world.arrange("PATCH", &path, &headers, &patch).await;
-    goes_stale(&world, draft["id"].as_str().unwrap(), 409, "resource_changed", 0).await;
+    goes_stale(&world, draft["id"].as_str().unwrap(), 400, "resource_changed", 0).await;
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_charge_that_was_refunded_elsewhere_makes_the_draft_stale() {
     world
         .arrange("POST", "/v1/refunds", &headers, &format!("charge={}&amount=1", demo::CHARGE))
         .await;
-    goes_stale(&world, &draft, 409, "resource_changed", 0).await;
+    goes_stale(&world, &draft, 400, "resource_changed", 0).await;
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn an_adapter_file_that_has_changed_makes_the_draft_stale() {
     edit(&mut world, "policies/backends/stripe.toml", |text| {
         format!("{text}\n# one more line\n")
     });
-    goes_stale(&world, &draft, 409, "adapter_changed", 0).await;
+    goes_stale(&world, &draft, 400, "adapter_changed", 0).await;
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn an_expired_draft_is_not_exchanged() {
     world.restart();
     let draft = approved_by(&world, "usr_mia").await;
     world.clock.advance(Duration::from_secs(120));
-    refused(&world, &draft, 409, "draft_expired", 0).await;
+    refused(&world, &draft, 400, "draft_expired", 0).await;
 }
 
 /// An execution whose outcome stays unknown, whatever is tried: its draft and its id. `kind` says whether it had its effect.
@@ -268,7 +268,7 @@ async fn nothing_is_issued_while_another_execution_on_the_same_charge_is_open_an
     let second = world.propose(World::refund(5_000)).await.expect(201);
     let second = second["id"].as_str().unwrap();
     let writes = world.writes();
-    refused(&world, second, 409, "resource_busy", writes).await;
+    refused(&world, second, 400, "resource_busy", writes).await;
     let told = world.exchange(second).await;
     assert!(
         told.body["error_description"].as_str().unwrap().contains(&execution),
@@ -287,11 +287,11 @@ async fn what_an_open_execution_has_done_is_not_taken_for_a_change_before_it_is_
     let second = second["id"].as_str().unwrap();
     let (_, execution) = unresolved(&world, FaultKind::DropAfter).await;
     let writes = world.writes();
-    refused(&world, second, 409, "resource_busy", writes).await;
+    refused(&world, second, 400, "resource_busy", writes).await;
     resolve(&world, &execution, "applied").await;
     let reply = world.exchange(second).await;
     world
-        .denied(&reply, 409, "resource_changed", "credential.exchange_denied", writes)
+        .denied(&reply, 400, "resource_changed", "credential.exchange_denied", writes)
         .await;
     assert_eq!(
         world.draft(second).await["state"],

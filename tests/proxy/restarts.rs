@@ -40,7 +40,7 @@ async fn what_was_claimed_and_found_too_late_is_given_up() {
         let held = held(&world).await;
         let other = refund_on(&world, demo::CHARGE, 3_900, "usd").await;
         claimed(&world, &held).await;
-        world.exchange(&other).await.refused(409, "resource_busy");
+        world.exchange(&other).await.refused(400, "resource_busy");
         world.restart();
         assert_eq!(world.later(late).await, 1);
         let execution = world.execution(&held.draft).await;

@@ -65,7 +65,7 @@ pub(super) async fn answer(script: &mut Script<'_>) -> Result<(), DemoError> {
     );
     let busy = stage.exchange(&second);
     script
-        .refused("another refund of the charge meanwhile", 409, "resource_busy", busy)
+        .refused("another refund of the charge meanwhile", 400, "resource_busy", busy)
         .await?;
 
     script.check("one look-up was waiting", 1, stage.sandbox.release());
