@@ -163,6 +163,10 @@ async fn a_refusal_by_the_backend_proves_that_nothing_was_done() {
         (&json!("not_applied"), &json!("refused as invalid"))
     );
     assert_eq!(world.sandbox.refunds(demo::CHARGE).len(), 1, "only the other one");
+    // The approval was for this one attempt at it.
+    world.exchange(&held.draft).await.refused(400, "draft_not_approved");
+    world.execute(&held.token, &held.draft).await.expect(200);
+    assert_eq!(world.writes(), 1);
 }
 
 async fn refund_all(world: &World) {

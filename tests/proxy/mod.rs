@@ -13,5 +13,6 @@ mod processes;
 mod reads;
 mod replays;
 mod restarts;
+mod roles;
 mod store_fails;
 mod support;
