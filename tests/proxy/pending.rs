@@ -62,5 +62,9 @@ async fn a_pending_refund_that_a_list_does_not_show_stays_pending() {
         .sandbox
         .fault(Fault::times(FaultKind::Error503Before, "GET", "/v1/refunds", 3));
     world.later(MINUTE).await;
-    assert_eq!(world.execution(&held.draft).await["state"], "pending");
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["lookups"][0]["finding"]),
+        (&json!("pending"), &json!("inconclusive"))
+    );
 }
