@@ -1,26 +1,23 @@
 //! Issue: an approval is exchanged for a credential (RFC 8693), after everything was checked again now.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::decide::question;
-use super::review::{about_draft, is_self, of_rejection};
+use super::details::{details, same_details};
+use super::review::{about_draft, of_rejection};
 use super::{AcceptError, Broker, Caller};
 use crate::approval::{RecordError, UnverifiedRecord};
 use crate::audit::{EventBody, EventKind, Note};
 use crate::backend::{ReadError, Stale};
-use crate::domain::approval::Decision;
-use crate::domain::draft::DraftDocument;
-use crate::domain::id::{CredentialId, DraftId, ExecutionId, RecordId};
+use crate::domain::id::{CredentialId, DraftId, ExecutionId};
 use crate::domain::json::{Json, JsonError};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
 use crate::domain::name::{Audience, KeyId, OperationName, PrincipalId};
 use crate::domain::operation::Stage;
-use crate::domain::policy::{Outcome, Rule, Signature};
+use crate::domain::policy::Rule;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Close, CloseAs, DraftFilter, Issue};
-use crate::store::record::{DraftRecord, SignedRecord};
+use crate::store::contract::Issue;
+use crate::store::record::DraftRecord;
 use crate::store::{Rejection, StoreError};
 use crate::token::{Grant, GrantResource, KeyRingError, MintError};
 
@@ -279,217 +276,11 @@ impl Broker {
             (None, _) => Err(ExchangeError::Audience(self.settings.audience.clone())),
         }
     }
-
-    /// Whether the draft stands approved and in time; until when the grant may be used.
-    fn standing(&self, draft: &DraftRecord, now: Timestamp) -> Result<Timestamp, ExchangeError> {
-        let approval = draft.approval.as_ref();
-        match draft.state {
-            DraftState::Approved => {}
-            DraftState::AwaitingApproval => {
-                let (given, needed) = approval.map_or((0, 1), |a| (a.requirement.filled(&a.signatures()), a.requirement.needed()));
-                return Err(ExchangeError::Unmet { given, needed });
-            }
-            state => {
-                let reason = draft.closed.as_ref().and_then(|c| c.reason.clone());
-                return Err(ExchangeError::NotApproved { state, reason });
-            }
-        }
-        let execute_by = approval.and_then(|a| a.execute_by).ok_or(ExchangeError::NotApproved {
-            state: draft.state,
-            reason: None,
-        })?;
-        if now >= draft.expires_at {
-            return Err(StoreError::from(Rejection::DraftExpired(draft.expires_at)).into());
-        }
-        if now >= execute_by {
-            return Err(StoreError::from(Rejection::WindowExpired(execute_by)).into());
-        }
-        Ok(execute_by)
-    }
-
-    /// Whether no other execution on the resource is open. The store looks again when it issues; here, so that what such an execution has done
-    /// to the resource is not taken for somebody else's change while nobody knows whether it did anything.
-    async fn resource_is_free(&self, draft: &DraftRecord) -> Result<(), ExchangeError> {
-        const PAGE: u32 = 100;
-        let mut filter = DraftFilter {
-            tenant: Some(draft.tenant.clone()),
-            state: Some(DraftState::Consumed),
-            resource: Some(draft.resource.to_string()),
-            limit: PAGE,
-            ..DraftFilter::default()
-        };
-        loop {
-            let page = self.store.drafts(filter.clone()).await?;
-            let open = page.iter().filter(|d| d.id != draft.id).filter_map(|d| d.execution.as_ref());
-            if let Some(execution) = open.into_iter().find(|e| ExecutionState::UNRESOLVED.contains(&e.state)) {
-                return Err(ExchangeError::ResourceBusy {
-                    execution: execution.id,
-                    state: execution.state,
-                });
-            }
-            match page.last() {
-                Some(last) if page.len() == PAGE as usize => filter.after = Some(last.id),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Verifies every approving record again, with the keys and the authority that hold now, and asks the policy whether they are enough.
-    /// Gives the ids of the records that count.
-    async fn recheck(&self, caller: &Caller, draft: &DraftRecord, now: Timestamp) -> Result<Vec<RecordId>, ExchangeError> {
-        let approval = draft.approval.as_ref().ok_or(ExchangeError::NotFound)?;
-        let mut signatures: Vec<Signature> = Vec::new();
-        let mut counted = Vec::new();
-        let mut lost: Option<ExchangeError> = None;
-        for record in approval.records.iter().filter(|r| r.decision == Decision::Approve) {
-            match self.recheck_record(draft, record, now).await {
-                Ok(queues) => {
-                    // A rule's record stands for pass one of the policy, which is asked again below; it is nobody's signature.
-                    if !record.approver.is_rule() {
-                        signatures.push(Signature {
-                            approver: record.approver.clone(),
-                            queues,
-                            step_up: record.step_up,
-                        });
-                    }
-                    counted.push(record.id);
-                }
-                Err(error @ ExchangeError::Store(_)) => return Err(error),
-                Err(error) => lost = Some(error),
-            }
-        }
-        let enough = !counted.is_empty() && approval.requirement.is_met(&signatures);
-        if !enough {
-            let error = lost.unwrap_or(ExchangeError::Unmet {
-                given: approval.requirement.filled(&signatures),
-                needed: approval.requirement.needed(),
-            });
-            self.stale(
-                caller,
-                draft,
-                error.denial().unwrap_or("approval_insufficient"),
-                Some(error.to_string()),
-            )
-            .await?;
-            return Err(error);
-        }
-        let answer = self.policy.confirm(&question(draft), &signatures);
-        if answer.outcome != Outcome::Allow {
-            let reasons: Vec<&str> = answer.rules.iter().map(|r| r.reason.as_str()).collect();
-            self.stale(caller, draft, "policy_denies", Some(reasons.join(" "))).await?;
-            return Err(ExchangeError::PolicyDenies(answer.rules));
-        }
-        Ok(counted)
-    }
-
-    async fn recheck_record(
-        &self,
-        draft: &DraftRecord,
-        record: &SignedRecord,
-        now: Timestamp,
-    ) -> Result<BTreeSet<crate::domain::name::QueueName>, ExchangeError> {
-        let key = self.store.approver_key(&record.kid).await?.filter(|k| k.revoked_at.is_none());
-        let key = key.ok_or_else(|| ExchangeError::KeyRevoked(record.kid.clone()))?;
-        let verified = UnverifiedRecord::parse(&record.jws)
-            .and_then(|r| r.verify_stored(&key, now))
-            .map_err(ExchangeError::Record)?;
-        let claims = verified.claims();
-        let same = claims.apr.draft_hash == draft.hash
-            && claims.apr.draft_id == draft.id
-            && claims.sub == record.approver
-            && claims.apr.decision == record.decision;
-        if !same || is_self(&record.approver, draft) {
-            return Err(ExchangeError::AuthorityGone(record.approver.clone()));
-        }
-        if record.approver.is_rule() {
-            return Ok(BTreeSet::new());
-        }
-        match self.authority(&record.approver, draft, now).await {
-            Ok(queues) => Ok(queues),
-            Err(AcceptError::Store(error)) => Err(ExchangeError::Store(error)),
-            Err(_) => Err(ExchangeError::AuthorityGone(record.approver.clone())),
-        }
-    }
-
-    /// The stored document; its bytes must hash to the draft's hash.
-    async fn document(&self, draft: &DraftRecord) -> Result<DraftDocument, ExchangeError> {
-        let bytes = self.store.draft_bytes(draft.id).await?.ok_or(ExchangeError::NotFound)?;
-        if crate::domain::digest::DraftHash::of_canonical(&bytes) != draft.hash {
-            return Err(ExchangeError::Store(StoreError::Corrupt(format!(
-                "the bytes of draft {} do not hash to its hash",
-                draft.id
-            ))));
-        }
-        DraftDocument::parse(&bytes).map_err(|error| ExchangeError::Store(StoreError::Corrupt(format!("draft {}: {error}", draft.id))))
-    }
-
-    /// `draft.mark_stale`: what was approved no longer holds, and no later exchange may find it approved.
-    async fn stale(&self, caller: &Caller, draft: &DraftRecord, code: &str, reason: Option<String>) -> Result<(), ExchangeError> {
-        let close = Close {
-            draft: draft.id,
-            how: CloseAs::Stale,
-            code: code.to_owned(),
-            reason,
-        };
-        match self.store.close(self.op_of(caller), close).await {
-            // Somebody closed or consumed it first: their word stands.
-            Ok(_) | Err(StoreError::Rejected(Rejection::DraftIs(_))) => Ok(()),
-            Err(error) => Err(ExchangeError::Store(error)),
-        }
-    }
-}
-
-/// What a credential for this draft allows, in the form of RFC 9396.
-fn details(draft: &DraftRecord) -> Json {
-    let text = |s: String| Json::String(s);
-    let mut members = std::collections::BTreeMap::from([
-        ("type".to_owned(), text("urn:writ:authorization:draft".to_owned())),
-        ("operation".to_owned(), text(draft.operation.to_string())),
-        ("resource".to_owned(), text(draft.resource.to_string())),
-        ("draft_id".to_owned(), text(draft.id.to_string())),
-        ("draft_hash".to_owned(), text(draft.hash.to_string())),
-    ]);
-    if let Some(money) = draft.amount {
-        let amount = std::collections::BTreeMap::from([
-            ("minor".to_owned(), Json::Integer(money.minor())),
-            ("currency".to_owned(), text(money.currency().to_string())),
-        ]);
-        members.insert("amount".to_owned(), Json::Object(amount));
-    }
-    Json::Array(vec![Json::Object(members)])
-}
-
-/// The wish must be exactly what the draft allows: nothing more, nothing less, nothing else.
-fn same_details(wish: &Json, ours: &Json) -> Result<(), JsonError> {
-    if wish == ours {
-        return Ok(());
-    }
-    let members = |json: &Json| match json {
-        Json::Array(items) => match items.as_slice() {
-            [Json::Object(members)] => Some(members.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let (Some(wish), Some(ours)) = (members(wish), members(ours)) else {
-        return Err(JsonError {
-            pointer: String::new(),
-            reason: "expected an array of one object".to_owned(),
-        });
-    };
-    let differs = wish.iter().find(|(key, value)| ours.get(*key) != Some(value)).map(|(key, _)| key);
-    let place = differs
-        .or_else(|| ours.keys().find(|key| !wish.contains_key(*key)))
-        .map_or_else(String::new, |key| format!("/0/{key}"));
-    Err(JsonError {
-        pointer: place,
-        reason: "differs from the approved draft; leave authorization_details out or repeat what the draft says".to_owned(),
-    })
 }
 
 impl ExchangeError {
     /// The event's code, if the exchange is refused; what is down refuses nothing.
-    fn denial(&self) -> Option<&'static str> {
+    pub(super) fn denial(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable(_) | Self::Blind(_) | Self::NoSigningKey(_) | Self::Mint(_) => None,
             Self::Accept(error) => error.denial(),
@@ -509,27 +300,5 @@ impl ExchangeError {
             Self::Store(StoreError::Rejected(rejection)) => Some(of_rejection(rejection)),
             Self::Store(_) => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn json(text: &str) -> Json {
-        Json::parse(text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn a_wish_that_differs_is_refused_at_its_place() {
-        let ours = json(r#"[{"type":"t","amount":{"minor":1,"currency":"usd"}}]"#);
-        assert!(same_details(&ours, &ours).is_ok());
-        let wider = json(r#"[{"type":"t","amount":{"minor":2,"currency":"usd"}}]"#);
-        assert_eq!(same_details(&wider, &ours).unwrap_err().pointer, "/0/amount");
-        let more = json(r#"[{"type":"t","amount":{"minor":1,"currency":"usd"},"extra":1}]"#);
-        assert_eq!(same_details(&more, &ours).unwrap_err().pointer, "/0/extra");
-        let less = json(r#"[{"type":"t"}]"#);
-        assert_eq!(same_details(&less, &ours).unwrap_err().pointer, "/0/amount");
-        assert!(same_details(&json("[]"), &ours).is_err());
     }
 }

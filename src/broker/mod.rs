@@ -1,8 +1,10 @@
 //! May this be done? Propose, decide, review, issue, retire. The broker reads facts and signs; it holds no secret that could execute.
 
 mod decide;
+mod details;
 mod issue;
 mod propose;
+mod recheck;
 mod retire;
 mod review;
 

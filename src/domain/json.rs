@@ -49,13 +49,28 @@ impl Json {
     /// # Errors
     /// [`JsonError`] with the place and the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let trail = Trail::default();
+        Self::read(bytes, MAX_DEPTH)
+    }
+
+    /// As [`Json::parse`], for documents that this program wrote itself, which nest deeper than what a caller may send.
+    ///
+    /// # Errors
+    /// [`JsonError`] with the place and the reason.
+    pub fn parse_deeper(bytes: &[u8]) -> Result<Self, JsonError> {
+        Self::read(bytes, 32)
+    }
+
+    fn read(bytes: &[u8], allowed: usize) -> Result<Self, JsonError> {
+        let trail = Trail {
+            path: RefCell::default(),
+            allowed,
+        };
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         let parsed = Seed { trail: &trail, depth: 0 }.deserialize(&mut deserializer);
         let done = parsed.and_then(|value| deserializer.end().map(|()| value));
         done.map_err(|error| JsonError {
             pointer: trail.pointer(),
-            reason: plain(&error),
+            reason: error.to_string(),
         })
     }
 
@@ -162,26 +177,6 @@ pub fn canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
     })?;
     Json::parse_deeper(&bytes)?;
     Ok(bytes)
-}
-
-impl Json {
-    /// As [`Json::parse`], for documents that this program wrote itself, which nest deeper than what a caller may send.
-    ///
-    /// # Errors
-    /// [`JsonError`] with the place and the reason.
-    pub fn parse_deeper(bytes: &[u8]) -> Result<Self, JsonError> {
-        let trail = Trail {
-            allowed: 32,
-            ..Trail::default()
-        };
-        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-        let parsed = Seed { trail: &trail, depth: 0 }.deserialize(&mut deserializer);
-        let done = parsed.and_then(|value| deserializer.end().map(|()| value));
-        done.map_err(|error| JsonError {
-            pointer: trail.pointer(),
-            reason: plain(&error),
-        })
-    }
 }
 
 /// One reference token of a JSON pointer, escaped as RFC 6901 section 3 says.
@@ -332,11 +327,6 @@ impl<'de> Visitor<'de> for Seed<'_> {
         }
         Ok(Json::Object(out))
     }
-}
-
-/// The parser's message with its position, without the name of a Rust type.
-fn plain(error: &serde_json::Error) -> String {
-    error.to_string()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use writ::http::Code;
 
 use crate::support::peers::root;
 
-const START: &str = "<!-- the tables below are held equal to src/http/problem.rs by a test -->";
+const START: &str = "<!-- the tables below are held equal to src/http/problem/code.rs by a test -->";
 
 /// The groups as they stand in the program: heading, and the first code of each.
 const GROUPS: &[(&str, Code)] = &[

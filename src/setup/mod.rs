@@ -1,6 +1,8 @@
 //! A complete working directory: configuration, keys, registries, an example policy and backend files.
 
-use std::collections::BTreeSet;
+mod example;
+mod sandbox;
+
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -10,43 +12,44 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+pub use sandbox::{ExpectedSandbox, SANDBOX_PORT, SANDBOX_URL, sandbox_endpoints, sandbox_of};
+
+use example::{EXAMPLES, example_approver, example_clients, policy_approver};
+
 use crate::app::{self, Faults, Outside};
-use crate::approval::RecordSigner;
 use crate::audit::{Actor, ActorKind};
-use crate::backend::{Backends, SHIPPED, relocated};
+use crate::backend::{SHIPPED, relocated};
 use crate::config::{self, Config};
 use crate::domain::clock::{Entropy, random};
 use crate::domain::digest::Digest;
 use crate::domain::id::OperationId;
-use crate::domain::name::{ClientId, KeyId, PrincipalId};
-use crate::domain::operation::Stage;
-use crate::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, Limit, OperationPattern, Permission, Role};
+use crate::domain::name::{ClientId, PrincipalId};
+use crate::domain::principal::Client;
 use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
-use crate::store::contract::{ApproverEntry, ClientEntry};
+use crate::store::contract::ClientEntry;
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
 
 /// The example policy's files: path below the working directory, and text.
 const POLICY: [(&str, &str); 7] = [
-    ("policies/cedar/policy.toml", include_str!("../policies/cedar/policy.toml")),
+    ("policies/cedar/policy.toml", include_str!("../../policies/cedar/policy.toml")),
     (
         "policies/cedar/schema.cedarschema",
-        include_str!("../policies/cedar/schema.cedarschema"),
+        include_str!("../../policies/cedar/schema.cedarschema"),
     ),
-    ("policies/cedar/rules.cedar", include_str!("../policies/cedar/rules.cedar")),
-    ("policies/cedar/limits.toml", include_str!("../policies/cedar/limits.toml")),
+    ("policies/cedar/rules.cedar", include_str!("../../policies/cedar/rules.cedar")),
+    ("policies/cedar/limits.toml", include_str!("../../policies/cedar/limits.toml")),
     (
         "policies/cedar/cases/access.json",
-        include_str!("../policies/cedar/cases/access.json"),
+        include_str!("../../policies/cedar/cases/access.json"),
     ),
     (
         "policies/cedar/cases/reads-and-writes.json",
-        include_str!("../policies/cedar/cases/reads-and-writes.json"),
+        include_str!("../../policies/cedar/cases/reads-and-writes.json"),
     ),
     (
         "policies/cedar/cases/refunds.json",
-        include_str!("../policies/cedar/cases/refunds.json"),
+        include_str!("../../policies/cedar/cases/refunds.json"),
     ),
 ];
 
@@ -68,72 +71,6 @@ pub struct Endpoint {
     pub read: Secret,
     /// The proxy's secret for writes.
     pub write: Secret,
-}
-
-/// The port of `writ sandbox`.
-pub const SANDBOX_PORT: u16 = 8790;
-
-/// Where `writ sandbox` answers unless it is told otherwise.
-pub const SANDBOX_URL: &str = "http://127.0.0.1:8790";
-
-/// Both shipped backends at a sandbox that will answer at `url` with these keys.
-#[must_use]
-pub fn sandbox_endpoints(url: &str, read_key: &Secret, write_key: &Secret) -> Vec<Endpoint> {
-    let copy = |key: &Secret| Secret::new(key.expose().to_owned());
-    let endpoint = |name| Endpoint {
-        name,
-        url: url.to_owned(),
-        facts: copy(read_key),
-        read: copy(read_key),
-        write: copy(write_key),
-    };
-    vec![endpoint("stripe"), endpoint("shop")]
-}
-
-/// The sandbox that a working directory was made for.
-pub struct ExpectedSandbox {
-    /// The port on 127.0.0.1 that its backend file names.
-    pub port: u16,
-    /// The key that may only read.
-    pub read_key: Secret,
-    /// The key that may read and write.
-    pub write_key: Secret,
-}
-
-/// The port and the keys that the working directory expects its sandbox to have.
-///
-/// # Errors
-/// A sentence, if its payments backend is not the sandbox: a real key is never taken for one of the sandbox's.
-pub fn sandbox_of(dir: &Path) -> Result<ExpectedSandbox, String> {
-    let not_one = || {
-        format!(
-            "{} was not made for the sandbox; make a directory with `writ init` and no backend URL",
-            dir.display()
-        )
-    };
-    let backends = Backends::load(&dir.join("policies/backends")).map_err(|mistakes| mistakes.to_string())?;
-    let stripe = backends
-        .backends()
-        .find(|backend| backend.name().as_str() == "stripe")
-        .ok_or_else(not_one)?;
-    let url = stripe.base_url();
-    let key = |file: &str, prefix: &str| -> Result<Secret, String> {
-        let secret = app::read_private(&dir.join("secrets").join(file))?;
-        let text = secret.expose().trim();
-        if text.starts_with(prefix) {
-            Ok(Secret::new(text.to_owned()))
-        } else {
-            Err(not_one())
-        }
-    };
-    match (url.host_str(), url.port_or_known_default()) {
-        (Some("127.0.0.1" | "localhost"), Some(port)) => Ok(ExpectedSandbox {
-            port,
-            read_key: key("stripe-read", "rk_sandbox_")?,
-            write_key: key("stripe-write", "sk_sandbox_")?,
-        }),
-        _ => Err(not_one()),
-    }
 }
 
 /// What a working directory is made with.
@@ -325,158 +262,6 @@ async fn registries(
         clients.push((client, secret));
     }
     Ok((clients, approvers))
-}
-
-/// The policy's own approver: its key signs what a rule allows.
-fn policy_approver(config: &Config, now: Timestamp) -> Result<ApproverEntry, String> {
-    let made = RecordSigner::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
-    write(&config.keys.join(config::POLICY_KEY), made.private_pem.expose(), 0o600)?;
-    let id = config.policy_approver.clone();
-    let key = ApproverKey {
-        kid: app::policy_key_id(&id)?,
-        approver: id.clone(),
-        issuer: config.audience.as_str().to_owned(),
-        kind: KeyKind::Ed25519,
-        public: made.public,
-        not_before: now.minus(Duration::from_secs(5)),
-        not_after: None,
-        revoked_at: None,
-    };
-    Ok(ApproverEntry {
-        approver: Approver {
-            id,
-            authority: Vec::new(),
-            created_at: now,
-            revoked_at: None,
-        },
-        keys: vec![key],
-    })
-}
-
-/// An approver of the example: who, for which operations, in which queue, up to how much of the major currencies.
-struct Example {
-    id: &'static str,
-    operations: &'static str,
-    queue: &'static str,
-    limits: &'static [(&'static str, i64)],
-}
-
-const EXAMPLES: &[Example] = &[
-    Example {
-        id: "usr_mia",
-        operations: "refund.*",
-        queue: "finance.refunds",
-        limits: &[("usd", 500_000), ("eur", 500_000), ("gbp", 400_000), ("jpy", 750_000)],
-    },
-    Example {
-        id: "usr_tom",
-        operations: "refund.*",
-        queue: "finance.refunds",
-        limits: &[("usd", 150_000), ("eur", 150_000)],
-    },
-    Example {
-        id: "usr_ann",
-        operations: "refund.*",
-        queue: "finance.refunds",
-        limits: &[("usd", 500_000)],
-    },
-    Example {
-        id: "usr_ada",
-        operations: "email.*",
-        queue: "account.admins",
-        limits: &[],
-    },
-];
-
-fn example_approver(example: &Example, path: &Path, now: Timestamp) -> Result<ApproverEntry, String> {
-    let name = |error: crate::domain::name::NameError| error.to_string();
-    let id: PrincipalId = example.id.parse().map_err(name)?;
-    let made = RecordSigner::generate(KeyKind::Es256).map_err(|error| error.to_string())?;
-    write(path, made.private_pem.expose(), 0o600)?;
-    let kid: KeyId = format!("{id}-1").parse().map_err(name)?;
-    let operations: OperationPattern = example.operations.parse().map_err(name)?;
-    let queue: crate::domain::name::QueueName = example.queue.parse().map_err(name)?;
-    let row = |limit: Option<Limit>| -> Result<Authority, String> {
-        Ok(Authority {
-            operations: operations.clone(),
-            queue: queue.clone(),
-            limit,
-            valid_from: now,
-            valid_to: None,
-            granted_by: "usr_init".parse().map_err(name)?,
-        })
-    };
-    let mut authority = Vec::new();
-    for (currency, max_minor) in example.limits {
-        let currency = currency
-            .parse()
-            .map_err(|error: crate::domain::money::CurrencyError| error.to_string())?;
-        authority.push(row(Some(Limit {
-            max_minor: *max_minor,
-            currency,
-        }))?);
-    }
-    if authority.is_empty() {
-        authority.push(row(None)?);
-    }
-    let key = ApproverKey {
-        kid,
-        approver: id.clone(),
-        issuer: LOCAL_ISSUER.to_owned(),
-        kind: KeyKind::Es256,
-        public: made.public,
-        not_before: now.minus(Duration::from_secs(5)),
-        not_after: None,
-        revoked_at: None,
-    };
-    Ok(ApproverEntry {
-        approver: Approver {
-            id,
-            authority,
-            created_at: now,
-            revoked_at: None,
-        },
-        keys: vec![key],
-    })
-}
-
-fn example_clients(now: Timestamp) -> Result<Vec<Client>, String> {
-    let name = |error: crate::domain::name::NameError| error.to_string();
-    let owner: PrincipalId = "usr_ann".parse().map_err(name)?;
-    let allow = |operations: &str, stages: &[Stage]| -> Result<Permission, String> {
-        Ok(Permission {
-            operations: operations.parse().map_err(name)?,
-            stages: stages.iter().copied().collect(),
-        })
-    };
-    let write = [Stage::Draft, Stage::Execute];
-    let permissions = vec![
-        allow("order.read", &[Stage::Read])?,
-        allow("charge.read", &[Stage::Read])?,
-        allow("customer.read", &[Stage::Read])?,
-        allow("refund.create", &write)?,
-        allow("shipping_address.update", &write)?,
-        allow("email.update", &write)?,
-    ];
-    let rows = [
-        ("support-agent", Role::Orchestrator, Some(owner), permissions),
-        ("review-desk", Role::ApprovalService, None, Vec::new()),
-        ("security", Role::Auditor, None, Vec::new()),
-        ("operations", Role::Operator, None, Vec::new()),
-    ];
-    rows.into_iter()
-        .map(|(id, role, owner, permissions)| {
-            Ok(Client {
-                id: id.parse().map_err(name)?,
-                tenant: "main".parse().map_err(name)?,
-                roles: BTreeSet::from([role]),
-                owner,
-                permissions,
-                created_at: now,
-                revoked_at: None,
-            })
-        })
-        .collect()
 }
 
 /// A client's secret, 256 random bits in base64url, and the hash that is stored of it.

@@ -1,0 +1,225 @@
+//! Everything a process needs, loaded and checked; all that is wrong is reported at once.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Environment, Faults, Outside, Part};
+use crate::approval::RecordSigner;
+use crate::backend::{Backends, Clients};
+use crate::config::{self, Config};
+use crate::domain::name::{KeyId, PrincipalId};
+use crate::domain::secret::Secret;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE};
+
+/// Everything but the store, loaded and checked.
+pub(super) struct Checked {
+    pub(super) backends: Arc<Backends>,
+    pub(super) broker: Option<(Policy, Clients, RecordSigner, KeyRing)>,
+    pub(super) proxy: Option<(Clients, KeySet)>,
+}
+
+/// Checks everything a process needs but the store: policy, backend files, keys, secrets.
+///
+/// # Errors
+/// [`Faults`]: everything that is wrong.
+pub fn check(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<(), Faults> {
+    Checked::load(config, part, outside, env).map(|_| ())
+}
+
+/// Checks the store the configuration names, without making one: it opens, and knows the key with which the policy signs.
+///
+/// # Errors
+/// [`Faults`] with what is wrong.
+pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Result<(), Faults> {
+    let alone = |fault: String| Faults(vec![fault]);
+    if !config.store.exists() {
+        return Err(alone(no_store(config)));
+    }
+    let store = open_store(config, outside).map_err(alone)?;
+    // A signer that cannot be read is the finding of `check`.
+    let Ok(signer) = policy_signer(config) else { return Ok(()) };
+    if !part.is_broker() {
+        return Ok(());
+    }
+    let registered = store
+        .approver_key(signer.kid())
+        .await
+        .map_err(|error| alone(format!("{}: {error}", config.store.display())))?;
+    let public = signer.public();
+    if registered.is_some_and(|key| key.public == public && key.revoked_at.is_none()) {
+        return Ok(());
+    }
+    Err(alone(format!(
+        "the store does not know the key in {} as `{}`, so nothing that the policy allows would run; \
+         register it with `writ approver add {} --public {public} --alg {} --issuer {} --kid {}`",
+        config.keys.join(config::POLICY_KEY).display(),
+        signer.kid(),
+        config.policy_approver,
+        signer.kind().as_str(),
+        config.audience,
+        signer.kid(),
+    )))
+}
+
+/// What to do about a store that is not there.
+#[must_use]
+pub fn no_store(config: &Config) -> String {
+    format!(
+        "{}: there is no store; make a working directory with `writ init`, or correct [store] path",
+        config.store.display()
+    )
+}
+
+impl Checked {
+    pub(super) fn load(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let mut faults = Vec::new();
+        let backends = match Backends::load(&config.backends) {
+            Ok(backends) => Some(Arc::new(backends)),
+            Err(mistakes) => {
+                faults.extend(mistakes.0.iter().map(ToString::to_string));
+                None
+            }
+        };
+        let clients = backends
+            .as_ref()
+            .and_then(|backends| match Clients::connect(backends, part.need(), env) {
+                Ok(clients) => Some(clients),
+                Err(mistakes) => {
+                    faults.extend(mistakes.0.iter().map(ToString::to_string));
+                    None
+                }
+            });
+        let clients_again = || {
+            backends
+                .as_ref()
+                .and_then(|backends| Clients::connect(backends, part.need(), env).ok())
+        };
+        let broker = if part.is_broker() {
+            load_broker(config, backends.as_deref(), clients, outside, &mut faults)
+        } else {
+            None
+        };
+        let proxy = if part.is_proxy() {
+            match read_key_set(&config.keys) {
+                Ok(keys) => clients_again().map(|clients| (clients, keys)),
+                Err(error) => {
+                    faults.push(error);
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        if let (Some(backends), true) = (&backends, part.is_proxy()) {
+            faults.extend(short_lease(config, backends));
+        }
+        match backends {
+            Some(backends) if faults.is_empty() => Ok(Self { backends, broker, proxy }),
+            _ => Err(Faults(faults)),
+        }
+    }
+}
+
+/// A backend that can be waited for longer than the lease lasts: another proxy would take over while the first one's request is still open.
+fn short_lease(config: &Config, backends: &Backends) -> Option<String> {
+    let slowest = backends
+        .operations()
+        .map(|operation| operation.backend())
+        .max_by_key(|b| b.total_timeout())?;
+    (config.lease <= slowest.total_timeout()).then(|| {
+        format!(
+            "proxy.lease: {} s is not longer than the total_timeout of {} s in {}.toml; make the lease longer or the time-out shorter",
+            config.lease.as_secs(),
+            slowest.total_timeout().as_secs(),
+            slowest.name()
+        )
+    })
+}
+
+fn load_broker(
+    config: &Config,
+    backends: Option<&Backends>,
+    clients: Option<Clients>,
+    outside: &Outside,
+    faults: &mut Vec<String>,
+) -> Option<(Policy, Clients, RecordSigner, KeyRing)> {
+    let policy = Policy::load(&config.policy)
+        .map_err(|mistakes| faults.extend(mistakes.0.iter().map(ToString::to_string)))
+        .ok();
+    if let (Some(policy), Some(backends)) = (&policy, backends) {
+        for operation in backends.operations() {
+            match policy.consequence(operation.name()) {
+                None => faults.push(format!(
+                    "schema.cedarschema: `{}` is declared by a backend file and not by the policy; add it",
+                    operation.name()
+                )),
+                Some(said) if said != operation.consequence() => faults.push(format!(
+                    "schema.cedarschema: `{}` is of class `{}` here and of class `{}` in its backend file; make them the same",
+                    operation.name(),
+                    said.as_str(),
+                    operation.consequence().as_str()
+                )),
+                Some(_) => {}
+            }
+        }
+    }
+    let keys = KeyRing::load(&config.keys).map_err(|error| faults.push(error.to_string())).ok();
+    if let Some(Err(error)) = keys.as_ref().map(|k| k.signing(outside.clock.now())) {
+        // Not a reason not to start: readiness is red, and a rotation is picked up while the process runs.
+        tracing::warn!(%error, "no credential can be signed yet");
+    }
+    let signer = policy_signer(config).map_err(|error| faults.push(error)).ok();
+    Some((policy?, clients?, signer?, keys?))
+}
+
+/// The id of the key with which the policy signs.
+///
+/// # Errors
+/// A sentence, if the configured name cannot be part of one.
+pub fn policy_key_id(approver: &PrincipalId) -> Result<KeyId, String> {
+    format!("{approver}-1")
+        .parse()
+        .map_err(|error: crate::domain::name::NameError| error.to_string())
+}
+
+fn policy_signer(config: &Config) -> Result<RecordSigner, String> {
+    let path = config.keys.join(config::POLICY_KEY);
+    let pem = read_private(&path)?;
+    RecordSigner::from_pkcs8_pem(&pem, policy_key_id(&config.policy_approver)?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A private key's text; refused if others on the machine can read it.
+///
+/// # Errors
+/// A sentence with the file and what to do.
+pub fn read_private(path: &Path) -> Result<Secret, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let at = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mode = std::fs::metadata(path).map_err(at)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "{} can be read by others (mode {mode:04o}); run `chmod 600` on it, and replace the key if it was copied",
+            path.display()
+        ));
+    }
+    std::fs::read_to_string(path).map(Secret::new).map_err(at)
+}
+
+pub(super) fn read_key_set(dir: &Path) -> Result<KeySet, String> {
+    let path = dir.join(PUBLIC_KEYS_FILE);
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}; make keys with `writ keys generate`", path.display()))?;
+    KeySet::from_json(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Opens the store the configuration names.
+///
+/// # Errors
+/// A sentence with what is wrong and what to do.
+pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, String> {
+    let open = SqliteStore::open(&config.store, outside.clock.clone(), outside.entropy.clone());
+    open.map(|store| Arc::new(store) as Arc<dyn Store>)
+        .map_err(|error| format!("{}: {error}", config.store.display()))
+}

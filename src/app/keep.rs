@@ -1,0 +1,77 @@
+//! Housekeeping while a process serves: sweeps, and keys that were rotated meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::check::read_key_set;
+use crate::broker::Broker;
+use crate::proxy::Proxy;
+use crate::token::KeyRing;
+
+/// How often executions that are due are looked for.
+const PROXY_SWEEP: Duration = Duration::from_millis(200);
+/// How often what is past its time is ended.
+const BROKER_SWEEP: Duration = Duration::from_secs(2);
+/// How often the key files are looked at.
+const KEY_LOOK: Duration = Duration::from_secs(5);
+
+/// Housekeeping: sweeps, and keys that were rotated while the process runs. Each at its own pace, so that one that is slow delays no other.
+pub(super) async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: PathBuf, shutdown: CancellationToken) {
+    tokio::join!(
+        keep_executions(proxy.clone(), shutdown.clone()),
+        keep_drafts(broker.clone(), shutdown.clone()),
+        keep_keys(broker, proxy, keys, shutdown),
+    );
+}
+
+async fn keep_executions(proxy: Option<Proxy>, shutdown: CancellationToken) {
+    let Some(proxy) = proxy else { return };
+    let mut turn = pace(PROXY_SWEEP);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        if let Err(error) = proxy.sweep().await {
+            tracing::error!(%error, "the sweep of executions failed; it is tried again");
+        }
+    }
+}
+
+async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
+    let Some(broker) = broker else { return };
+    let mut turn = pace(BROKER_SWEEP);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        if let Err(error) = broker.sweep().await {
+            tracing::error!(%error, "the sweep of drafts failed; it is tried again");
+        }
+    }
+}
+
+async fn keep_keys(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, dir: PathBuf, shutdown: CancellationToken) {
+    let mut turn = pace(KEY_LOOK);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        reload_keys(broker.as_deref(), proxy.as_ref(), &dir);
+    }
+}
+
+/// A beat that does not catch up after a long turn.
+fn pace(period: Duration) -> tokio::time::Interval {
+    let mut turn = tokio::time::interval(period);
+    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    turn
+}
+
+fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path) {
+    if let Some(broker) = broker {
+        match KeyRing::load(dir) {
+            Ok(ring) => broker.replace_keys(ring),
+            Err(error) => tracing::error!(%error, "the key files cannot be read; the keys in use stay"),
+        }
+    }
+    if let Some(proxy) = proxy {
+        match read_key_set(dir) {
+            Ok(set) => proxy.verifier.replace_keys(set),
+            Err(error) => tracing::error!(error, "the public keys cannot be read; the keys in use stay"),
+        }
+    }
+}

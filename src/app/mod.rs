@@ -1,0 +1,246 @@
+//! Composition root: clock, entropy, store, policies, backends, routers, shutdown.
+
+mod check;
+mod keep;
+mod system;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, RwLock};
+
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use check::{check, check_store, no_store, open_store, policy_key_id, read_private};
+pub use system::{SystemClock, SystemEntropy};
+
+use check::Checked;
+use keep::keep;
+
+use crate::audit::{Actor, EventBody, EventKind, Note};
+use crate::backend::Need;
+use crate::broker::{self, Broker};
+use crate::config::Config;
+use crate::domain::clock::{Clock, Entropy};
+use crate::domain::id::OperationId;
+use crate::http::{self, Common, CommonParts};
+use crate::proxy::{self, Proxy};
+use crate::store::{Op, Store};
+use crate::token::Verifier;
+
+/// Which parts of writ a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The broker and the proxy.
+    All,
+    /// The broker only: it holds the signing keys and the secrets for facts.
+    Broker,
+    /// The proxy only: it holds public keys and the secrets that execute.
+    Proxy,
+}
+
+impl Part {
+    const fn is_broker(self) -> bool {
+        matches!(self, Self::All | Self::Broker)
+    }
+
+    const fn is_proxy(self) -> bool {
+        matches!(self, Self::All | Self::Proxy)
+    }
+
+    const fn need(self) -> Need {
+        match self {
+            Self::All => Need::All,
+            Self::Broker => Need::Broker,
+            Self::Proxy => Need::Proxy,
+        }
+    }
+}
+
+/// What keeps the process from starting: everything that is wrong, one sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Faults(pub Vec<String>);
+
+/// Where the environment's values come from: the process's own, or a test's.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Clock and chance, given to everything below.
+#[derive(Clone)]
+pub struct Outside {
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl Outside {
+    /// The machine's own.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy::new()),
+        }
+    }
+}
+
+/// A process, put together and not yet serving.
+pub struct App {
+    config: Config,
+    part: Part,
+    outside: Outside,
+    /// Where state is kept.
+    pub store: Arc<dyn Store>,
+    /// The broker, if this process is one.
+    pub broker: Option<Arc<Broker>>,
+    /// The proxy, if this process is one.
+    pub proxy: Option<Proxy>,
+    tasks: TaskTracker,
+}
+
+impl App {
+    /// Puts a process together on the store the configuration names.
+    ///
+    /// # Errors
+    /// [`Faults`]: everything that is wrong with the store, the policy, the backend files, the keys and the secrets.
+    pub fn assemble(config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let checked = Checked::load(config, part, &outside, env);
+        let store = open_store(config, &outside);
+        match (checked, store) {
+            (Ok(checked), Ok(store)) => Ok(Self::from_parts(store, checked, config, part, outside)),
+            (checked, store) => {
+                let mut faults = checked.err().map(|f| f.0).unwrap_or_default();
+                faults.extend(store.err());
+                Err(Faults(faults))
+            }
+        }
+    }
+
+    /// Puts a process together on a store that is open already.
+    ///
+    /// # Errors
+    /// [`Faults`], as for [`App::assemble`].
+    pub fn on(store: Arc<dyn Store>, config: &Config, part: Part, outside: Outside, env: Environment<'_>) -> Result<Self, Faults> {
+        let checked = Checked::load(config, part, &outside, env)?;
+        Ok(Self::from_parts(store, checked, config, part, outside))
+    }
+
+    fn from_parts(store: Arc<dyn Store>, parts: Checked, config: &Config, part: Part, outside: Outside) -> Self {
+        let tasks = TaskTracker::new();
+        let broker = parts.broker.map(|(policy, facts, rule_signer, keys)| {
+            Arc::new(Broker {
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+                policy: Arc::new(policy),
+                backends: parts.backends.clone(),
+                facts: Arc::new(facts),
+                rule_signer: Arc::new(rule_signer),
+                keys: RwLock::new(Arc::new(keys)),
+                settings: broker::Settings {
+                    audience: config.audience.clone(),
+                    proxies: vec![config.proxy_audience.clone()],
+                    draft_lifetime: config.draft_lifetime,
+                    card_lifetime: config.card_lifetime,
+                    execution_window: config.execution_window,
+                    policy_approver: config.policy_approver.clone(),
+                },
+            })
+        });
+        let proxy = parts.proxy.map(|(clients, keys)| {
+            Proxy::new(proxy::Parts {
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+                backends: parts.backends.clone(),
+                clients: Arc::new(clients),
+                verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
+                settings: proxy::Settings {
+                    audience: config.proxy_audience.clone(),
+                    holder: config.proxy_name.clone(),
+                    lease: config.lease,
+                },
+                tasks: tasks.clone(),
+            })
+        });
+        Self {
+            config: config.clone(),
+            part,
+            outside,
+            store,
+            broker,
+            proxy,
+            tasks,
+        }
+    }
+
+    /// The process's routes.
+    pub fn router(&self) -> Router {
+        let common = Common::new(CommonParts {
+            store: self.store.clone(),
+            clock: self.outside.clock.clone(),
+            entropy: self.outside.entropy.clone(),
+            public_url: self.config.public_url.clone(),
+        });
+        http::router(common, self.broker.clone(), self.proxy.clone())
+    }
+
+    /// The address the process listens on.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        match self.part {
+            Part::All | Part::Broker => self.config.broker_listen,
+            Part::Proxy => self.config.proxy_listen,
+        }
+    }
+
+    /// Writes down that this process begins to write to the log.
+    async fn note_start(&self) {
+        let actor = Actor::system(match self.part {
+            Part::All => "broker and proxy",
+            Part::Broker => "broker",
+            Part::Proxy => "proxy",
+        });
+        let op = Op {
+            id: OperationId::generate(&*self.outside.clock, &*self.outside.entropy),
+            actor: actor.clone(),
+            request: None,
+        };
+        if let Err(error) = self.store.note(op, EventBody::new(EventKind::Note(Note::LogStarted), actor)).await {
+            tracing::error!(%error, "the start could not be written to the audit log");
+        }
+    }
+
+    /// Waits until no execution is under way in this process.
+    pub async fn settle(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
+    }
+
+    /// Serves on the listener until `shutdown`, then finishes what has begun: open requests, and every execution past its redeem.
+    ///
+    /// # Errors
+    /// What the operating system says about the listener.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+        self.note_start().await;
+        let keeper = tokio::spawn(keep(
+            self.broker.clone(),
+            self.proxy.clone(),
+            self.config.keys.clone(),
+            shutdown.clone(),
+        ));
+        let stop = shutdown.clone();
+        let served = axum::serve(listener, self.router())
+            .with_graceful_shutdown(async move { stop.cancelled().await })
+            .await;
+        shutdown.cancel();
+        if keeper.await.is_err() {
+            tracing::error!("the housekeeping task ended badly");
+        }
+        self.settle().await;
+        served
+    }
+}
