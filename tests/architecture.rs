@@ -170,14 +170,15 @@ fn only_the_problem_map_knows_status_codes() {
 fn secrets_leave_in_few_known_places() {
     // `expose` is the only way out of a secret; a new place must be added here by somebody who has thought about it.
     let known: BTreeSet<&str> = [
-        "app.rs",
         "approval/signer.rs",
         "backend/secrets.rs",
         "domain/secret.rs",
         "http/auth.rs",
         "http/token.rs",
         "proxy/redeem.rs",
-        "setup.rs",
+        "setup/example.rs",
+        "setup/mod.rs",
+        "setup/sandbox.rs",
         "token/key_ring.rs",
         "token/mint.rs",
     ]

@@ -47,11 +47,14 @@ pub(super) async fn execute(
     Requested(request): Requested,
     headers: HeaderMap,
     Params(query): Params<WaitQuery>,
-    body: Strict<ExecuteBody>,
+    body: Result<Strict<ExecuteBody>, Problem>,
 ) -> Result<Response, Problem> {
+    let Some(token) = bearer(&headers) else {
+        return Err(state.proxy.refuse_without_credential(request).await.into());
+    };
     let wait = wait::wish(query.wait)?;
-    let token = bearer(&headers);
-    let subject = match (body.value.draft_id, body.value.draft) {
+    let body = body?.value;
+    let subject = match (body.draft_id, body.draft) {
         (Some(id), None) => Subject::Id(id),
         (None, Some(document)) => Subject::Document(document),
         _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),

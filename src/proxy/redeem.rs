@@ -25,8 +25,8 @@ pub enum Subject {
 /// A call of the execute endpoint.
 #[derive(Debug)]
 pub struct ExecuteRequest {
-    /// The bearer token, if exactly one came.
-    pub token: Option<Secret>,
+    /// The bearer token.
+    pub token: Secret,
     /// What is to be executed.
     pub subject: Subject,
     /// The HTTP request.
@@ -54,6 +54,9 @@ pub enum ExecuteError {
     /// The store did not answer.
     #[error(transparent)]
     Store(StoreError),
+    /// The work ended before it had an answer; what it did is in the store.
+    #[error("the execution's task ended without an answer")]
+    BrokeOff,
 }
 
 impl From<StoreError> for ExecuteError {
@@ -71,17 +74,21 @@ impl Proxy {
     /// # Errors
     /// [`ExecuteError`]; nothing was sent, and the credential is still good for its own draft if it was before.
     pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
+        // The work belongs to the process and not to the connection: a caller who hangs up between the redeem and what follows changes
+        // nothing.
+        let proxy = self.clone();
+        let work = self.tasks.spawn(async move { proxy.redeem_and_start(request).await });
+        work.await.unwrap_or(Err(ExecuteError::BrokeOff))
+    }
+
+    async fn redeem_and_start(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
         let mut seen = Seen::default();
         let outcome = self.redeem(&request, &mut seen).await;
-        if let Err(error) = &outcome
-            && let Some(code) = error.denial()
-        {
-            // The denial stands, written down or not.
-            let _ = self.note(request.request, seen.event().denied(code)).await;
+        if let Err(error) = &outcome {
+            self.note_refusal(request.request, seen, error).await;
         }
         match outcome? {
             Redeemed::Claimed(execution) => {
-                // From here on the work belongs to the process and not to the connection: a caller who hangs up changes nothing.
                 let proxy = self.clone();
                 let claimed = execution.clone();
                 self.tasks.spawn(async move { proxy.drive(*claimed).await });
@@ -91,11 +98,22 @@ impl Proxy {
         }
     }
 
+    /// Refuses a call that brought no credential, before anything else of it is looked at.
+    pub async fn refuse_without_credential(&self, request: RequestId) -> ExecuteError {
+        self.note_refusal(request, Seen::default(), &ExecuteError::Missing).await;
+        ExecuteError::Missing
+    }
+
+    async fn note_refusal(&self, request: RequestId, seen: Seen, error: &ExecuteError) {
+        if let Some(code) = error.denial() {
+            // The denial stands, written down or not.
+            let _ = self.note(request, seen.event().denied(code)).await;
+        }
+    }
+
     async fn redeem(&self, request: &ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
         let now = self.clock.now();
-        let signed = self
-            .verifier
-            .read(request.token.as_ref().ok_or(ExecuteError::Missing)?.expose(), now)?;
+        let signed = self.verifier.read(request.token.expose(), now)?;
         seen.credential = Some(signed.grant().credential);
         let (id, hash) = match &request.subject {
             Subject::Id(id) => (*id, None),
@@ -180,7 +198,7 @@ impl ExecuteError {
                 Rejection::WindowExpired(_) => "execution_window_over",
                 _ => "draft_not_executable",
             }),
-            Self::Store(_) => None,
+            Self::Store(_) | Self::BrokeOff => None,
         }
     }
 }

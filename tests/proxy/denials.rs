@@ -42,6 +42,15 @@ async fn no_token_basic_two_tokens_and_junk_are_refused() {
     still_good(&world, &held).await;
 }
 
+#[tokio::test]
+async fn a_call_without_a_credential_is_told_so_whatever_its_body_is() {
+    let world = World::new().await;
+    for (media, body) in [("text/plain", "x"), ("application/json", "{"), ("application/json", "[]")] {
+        let request = axum::http::Request::post("/v1/executions").header("content-type", media);
+        refused_request(&world, request.body(body.into()).unwrap(), 401, "credential_missing").await;
+    }
+}
+
 impl World {
     /// Something that is a token elsewhere.
     fn record_like(&self) -> String {

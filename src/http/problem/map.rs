@@ -227,6 +227,7 @@ impl From<ExecuteError> for Problem {
             ),
             ExecuteError::Refused(source) => source.into(),
             ExecuteError::Store(source) => source.into(),
+            source @ ExecuteError::BrokeOff => Self::internal(&source),
         }
     }
 }
