@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Broker, Caller};
 use crate::approval::{RecordError, StepUp, UnverifiedRecord, VerifiedRecord};
-use crate::audit::{Actor, ActorKind, ApprovalPart, DraftPart, EventBody, EventKind, Note};
+use crate::audit::{Actor, ActorKind, ApprovalPart, EventBody, EventKind, Note};
 use crate::domain::approval::Decision;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
 use crate::domain::principal::is_party;
@@ -176,24 +176,16 @@ impl Broker {
 
 /// The event, told of this draft.
 pub(super) fn about_draft(event: EventBody, draft: Option<DraftRecord>) -> EventBody {
-    let Some(d) = draft else { return event };
-    EventBody {
-        tenant: Some(d.tenant),
-        case_id: d.case_id,
-        operation: Some(d.operation),
-        resource: Some(d.resource),
-        amount: d.amount,
-        draft: Some(DraftPart { id: d.id, hash: d.hash }),
-        approval: d.approval.map(|a| ApprovalPart {
-            id: a.id,
-            record_id: None,
-            approver: None,
-            kid: None,
-            decision: None,
-            record_sha256: None,
-        }),
-        ..event
-    }
+    let Some(draft) = draft else { return event };
+    let approval = draft.approval.as_ref().map(|a| ApprovalPart {
+        id: a.id,
+        record_id: None,
+        approver: None,
+        kid: None,
+        decision: None,
+        record_sha256: None,
+    });
+    draft.tell(EventBody { approval, ..event })
 }
 
 /// Whether the approver is a party to the draft.

@@ -1,7 +1,7 @@
 //! Redeem: verify the credential offline, then spend it, consume the draft and claim the execution in one step, or do none of the three.
 
 use super::Proxy;
-use crate::audit::{Actor, ActorKind, CredentialPart, DraftPart, EventBody, EventKind, Note};
+use crate::audit::{Actor, ActorKind, CredentialPart, EventBody, EventKind, Note};
 use crate::domain::digest::DraftHash;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
@@ -162,19 +162,8 @@ impl Seen {
             audience: None,
             expires_at: None,
         });
-        match self.draft {
-            Some(d) => EventBody {
-                tenant: Some(d.tenant),
-                case_id: d.case_id,
-                operation: Some(d.operation),
-                resource: Some(d.resource),
-                amount: d.amount,
-                draft: Some(DraftPart { id: d.id, hash: d.hash }),
-                credential,
-                ..event
-            },
-            None => EventBody { credential, ..event },
-        }
+        let event = EventBody { credential, ..event };
+        self.draft.map_or_else(|| event.clone(), |draft| draft.tell(event.clone()))
     }
 }
 

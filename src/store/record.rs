@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::{DraftPart, EventBody};
 use crate::domain::approval::Decision;
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
@@ -64,6 +65,25 @@ pub struct DraftRecord {
     pub expires_at: Timestamp,
     /// When its state last changed.
     pub changed_at: Timestamp,
+}
+
+impl DraftRecord {
+    /// The event, told of this draft.
+    #[must_use]
+    pub fn tell(&self, event: EventBody) -> EventBody {
+        EventBody {
+            tenant: Some(self.tenant.clone()),
+            case_id: self.case_id.clone(),
+            operation: Some(self.operation.clone()),
+            resource: Some(self.resource.clone()),
+            amount: self.amount,
+            draft: Some(DraftPart {
+                id: self.id,
+                hash: self.hash,
+            }),
+            ..event
+        }
+    }
 }
 
 /// A policy's answer as it was given.

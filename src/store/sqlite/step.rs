@@ -5,9 +5,7 @@ use rusqlite::{Connection, ErrorCode, Params, ToSql, named_params};
 use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
-use crate::audit::{
-    Actor, ApprovalPart, ChangePart, CredentialPart, DraftPart, Event, EventBody, EventKind, ExecutionPart, PolicyPart, ProviderPart,
-};
+use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, ExecutionPart, PolicyPart, ProviderPart};
 use crate::domain::id::{EventId, RequestId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
@@ -84,18 +82,7 @@ impl<'a> Step<'a> {
 
     /// An event about a draft.
     pub(super) fn about(&self, kind: EventKind, draft: &DraftRecord) -> EventBody {
-        EventBody {
-            tenant: Some(draft.tenant.clone()),
-            case_id: draft.case_id.clone(),
-            operation: Some(draft.operation.clone()),
-            resource: Some(draft.resource.clone()),
-            amount: draft.amount,
-            draft: Some(DraftPart {
-                id: draft.id,
-                hash: draft.hash,
-            }),
-            ..self.event(kind)
-        }
+        draft.tell(self.event(kind))
     }
 
     /// Writes an event: the next number, in the transaction of the change it tells of.
