@@ -12,11 +12,12 @@ use super::output::Output;
 use super::words::roles;
 use crate::domain::secret::Secret;
 use crate::sandbox::SandboxConfig;
-use crate::setup::{self, Created, Endpoint, Options};
+use crate::setup::{self, Approvers, Created, Endpoint, Options};
 
-/// Make a working directory: configuration, keys, clients, approvers, an example policy and backend files.
+/// Make a working directory: configuration, keys, clients, an example policy and backend files.
 ///
-/// Without a backend's URL it is made for the sandbox, with fresh keys for it. The clients' secrets are printed once and kept nowhere.
+/// Without a backend's URL it is made for the sandbox, with fresh keys for it and example approvers whose keys lie in the directory. With
+/// one nobody can approve yet: register your own people. The clients' secrets are printed once and kept nowhere.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ init work\n  writ init work --stripe-url https://api.stripe.com --stripe-key-file stripe.key --stripe-read-key-file stripe-read.key"
@@ -31,21 +32,21 @@ pub(super) struct Init {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8701")]
     proxy_listen: SocketAddr,
     /// Where Stripe, or a server that speaks like it, is.
-    #[arg(long, value_name = "URL", requires = "stripe_key_file")]
+    #[arg(long, value_name = "URL", requires_all = ["stripe_key_file", "stripe_read_key_file"])]
     stripe_url: Option<String>,
-    /// A file with the key that makes refunds.
+    /// A file with the key that makes refunds; only the proxy gets it.
     #[arg(long, value_name = "FILE", requires = "stripe_url")]
     stripe_key_file: Option<PathBuf>,
-    /// A file with a key that only reads; without it the other key reads too.
+    /// A file with a restricted key that only reads charges and refunds; the broker gets it.
     #[arg(long, value_name = "FILE", requires = "stripe_url")]
     stripe_read_key_file: Option<PathBuf>,
     /// Where the shop with its orders and customers is.
-    #[arg(long, value_name = "URL", requires = "shop_key_file")]
+    #[arg(long, value_name = "URL", requires_all = ["shop_key_file", "shop_read_key_file"])]
     shop_url: Option<String>,
-    /// A file with the key that changes customers.
+    /// A file with the key that changes customers; only the proxy gets it.
     #[arg(long, value_name = "FILE", requires = "shop_url")]
     shop_key_file: Option<PathBuf>,
-    /// A file with a key that only reads; without it the other key reads too.
+    /// A file with a restricted key that only reads; the broker gets it.
     #[arg(long, value_name = "FILE", requires = "shop_url")]
     shop_read_key_file: Option<PathBuf>,
     /// Where `writ sandbox` will answer.
@@ -70,6 +71,10 @@ impl Init {
             broker_listen: self.listen.to_string(),
             proxy_listen: self.proxy_listen.to_string(),
             endpoints,
+            approvers: match sandbox {
+                Some(_) => Approvers::Examples,
+                None => Approvers::Nobody,
+            },
         };
         let created = setup::create(&options, &context.outside).await?;
         context
@@ -85,8 +90,9 @@ fn endpoint(
     key: &Option<PathBuf>,
     read_key: &Option<PathBuf>,
 ) -> Result<Option<Endpoint>, CliError> {
-    let (Some(url), Some(key)) = (url, key) else { return Ok(None) };
-    let reader = read_key.as_ref().unwrap_or(key);
+    let (Some(url), Some(key), Some(reader)) = (url, key, read_key) else {
+        return Ok(None);
+    };
     Ok(Some(Endpoint {
         name,
         url: url.clone(),
@@ -131,26 +137,42 @@ fn text(out: &Output, created: &Created, dir: &Path, sandbox: Option<&str>) -> S
         .iter()
         .map(|(client, secret)| vec![client.id.to_string(), roles(&client.roles).join(", "), secret.expose().to_owned()])
         .collect();
+    let mut text = format!("{} is ready\n", dir.display());
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\n{}\n{}\n",
+        out.strong("clients (the secrets are shown this once and stored only as hashes)"),
+        out.table(&["client", "role", "secret"], &clients).trim_end(),
+    );
     let approvers: Vec<Vec<String>> = created
         .approvers
         .iter()
         .map(|(id, path)| vec![id.to_string(), path.display().to_string()])
         .collect();
-    let mut text = format!("{} is ready\n", dir.display());
-    // Writing to a String cannot fail.
-    let _ = write!(
-        text,
-        "\n{}\n{}\n\n{}\n{}\n",
-        out.strong("clients (the secrets are shown this once and stored only as hashes)"),
-        out.table(&["client", "role", "secret"], &clients).trim_end(),
-        out.strong("approvers"),
-        out.table(&["approver", "private key"], &approvers).trim_end(),
-    );
+    if !approvers.is_empty() {
+        let _ = write!(
+            text,
+            "\n{}\n{}\n",
+            out.strong("approvers (examples, for the sandbox)"),
+            out.table(&["approver", "private key"], &approvers).trim_end(),
+        );
+    }
     let _ = write!(text, "\n{}\n", out.strong("next"));
     if let Some(url) = sandbox {
         let _ = writeln!(text, "  writ sandbox --config {config}   # the payments server at {url}");
     }
     let _ = writeln!(text, "  writ config check --config {config}");
+    if approvers.is_empty() {
+        let _ = writeln!(
+            text,
+            "  writ keys generate --approver usr_x --out usr_x.pem   # on that person's machine; it prints the public key"
+        );
+        let _ = writeln!(
+            text,
+            "  writ approver add usr_x --public KEY --authority 'refund.*:finance.refunds:usd:500000' --config {config}"
+        );
+    }
     let _ = writeln!(text, "  writ serve --config {config}");
     text
 }

@@ -25,7 +25,7 @@ use crate::domain::principal::{Client, Permission, Role};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
-use crate::setup::{self, Created, Endpoint, Options};
+use crate::setup::{self, Approvers, Created, Endpoint, Options};
 use crate::store::contract::ClientEntry;
 use crate::store::{Op, Store};
 
@@ -160,6 +160,7 @@ impl Stage {
             broker_listen: listen.clone(),
             proxy_listen: annex_listen.clone(),
             endpoints: vec![endpoint("stripe"), endpoint("shop")],
+            approvers: Approvers::Examples,
         };
         let made = setup::create(&options, &outside).await.map_err(|error| setup(&error))?;
         let config = Config::load(&made.config).map_err(|error| setup(&error))?;

@@ -25,7 +25,7 @@ use crate::domain::digest::Digest;
 use crate::domain::id::OperationId;
 use crate::domain::name::{ClientId, PrincipalId};
 use crate::domain::principal::Client;
-use crate::domain::secret::Secret;
+use crate::domain::secret::{Secret, constant_time_eq};
 use crate::store::contract::ClientEntry;
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
@@ -81,8 +81,19 @@ pub struct Options {
     pub broker_listen: String,
     /// Where a separate proxy listens.
     pub proxy_listen: String,
-    /// The backends.
+    /// The backends. No key that reads may be one that writes: the broker holds the first, and must not be able to execute.
     pub endpoints: Vec<Endpoint>,
+    /// Who can approve from the start.
+    pub approvers: Approvers,
+}
+
+/// Who can approve in a new working directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approvers {
+    /// The example's people, whose private keys lie in the directory: for the sandbox only.
+    Examples,
+    /// Nobody yet: each person makes a key on their own machine and is registered with the public half.
+    Nobody,
 }
 
 /// A working directory that was made. The clients' secrets exist nowhere else.
@@ -107,11 +118,16 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
             dir.display()
         )]));
     }
+    if let Some((reader, writer)) = key_that_executes(&options.endpoints) {
+        return Err(Faults(vec![format!(
+            "the key that only reads from {reader} is the key that executes at {writer}: the broker would hold it; name a restricted key that only reads"
+        )]));
+    }
     files(options, outside).map_err(|error| Faults(vec![error]))?;
     let path = dir.join(config::FILE);
     let config = Config::load(&path).map_err(|mistakes| Faults(mistakes.0.iter().map(ToString::to_string).collect()))?;
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
-    let made = registries(&*store, &config, dir, outside).await;
+    let made = registries(&*store, &config, options, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
     Ok(Created {
         config: path,
@@ -120,17 +136,26 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
     })
 }
 
+/// The backends between which a key to read with is a key to write with.
+fn key_that_executes(endpoints: &[Endpoint]) -> Option<(&'static str, &'static str)> {
+    let same = |a: &Secret, b: &Secret| constant_time_eq(a.expose().as_bytes(), b.expose().as_bytes());
+    let pairs = endpoints
+        .iter()
+        .flat_map(|reader| endpoints.iter().map(move |writer| (reader, writer)));
+    let mut found = pairs.filter(|(reader, writer)| same(&reader.facts, &writer.write) || same(&reader.read, &writer.write));
+    found.next().map(|(reader, writer)| (reader.name, writer.name))
+}
+
 fn files(options: &Options, outside: &Outside) -> Result<(), String> {
     let dir = &options.dir;
-    for below in [
-        "",
-        "keys",
-        "approvers",
-        "secrets",
-        "data",
-        "policies/cedar/cases",
-        "policies/backends",
-    ] {
+    let people: &[&str] = match options.approvers {
+        Approvers::Examples => &["approvers"],
+        Approvers::Nobody => &[],
+    };
+    for below in ["", "keys", "secrets", "data", "policies/cedar/cases", "policies/backends"]
+        .iter()
+        .chain(people)
+    {
         let path = dir.join(below);
         fs::DirBuilder::new()
             .recursive(true)
@@ -228,7 +253,7 @@ filter = "info"
 async fn registries(
     store: &dyn Store,
     config: &Config,
-    dir: &Path,
+    options: &Options,
     outside: &Outside,
 ) -> Result<(Vec<(Client, Secret)>, Vec<(PrincipalId, PathBuf)>), String> {
     let now = outside.clock.now();
@@ -240,8 +265,12 @@ async fn registries(
     let policy = policy_approver(config, now)?;
     store.add_approver(op(), policy).await.map_err(|error| error.to_string())?;
     let mut approvers = Vec::new();
-    for example in EXAMPLES {
-        let path = dir.join("approvers").join(format!("{}.pem", example.id));
+    let examples = match options.approvers {
+        Approvers::Examples => EXAMPLES,
+        Approvers::Nobody => &[],
+    };
+    for example in examples {
+        let path = options.dir.join("approvers").join(format!("{}.pem", example.id));
         let entry = example_approver(example, &path, now)?;
         store.add_approver(op(), entry.clone()).await.map_err(|error| error.to_string())?;
         approvers.push((entry.approver.id, path));

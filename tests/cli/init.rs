@@ -17,12 +17,106 @@ fn a_url_without_its_key_is_not_understood() {
 }
 
 #[test]
+fn a_backend_without_a_key_that_only_reads_is_not_understood() {
+    let ran = writ(&["init", "never", "--stripe-url", "http://127.0.0.1:1", "--stripe-key-file", "key"]);
+    let complaint = ran.refused(2);
+    assert!(complaint.contains("--stripe-read-key-file"), "{complaint}");
+    let complaint = writ(&["init", "never", "--shop-url", "http://127.0.0.1:1", "--shop-key-file", "key"]).refused(2);
+    assert!(complaint.contains("--shop-read-key-file"), "{complaint}");
+}
+
+#[test]
+fn the_broker_is_never_given_a_key_that_executes() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("work");
+    let file = |name: &str, text: &str| {
+        let path = temp.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (writer, copy) = (file("write", "sk_one"), file("copy", "sk_one\n"));
+    let (other, shop) = (file("read", "rk_two"), file("shop", "sk_three"));
+    let stripe = |read: &str| {
+        [
+            "--stripe-url",
+            "http://127.0.0.1:1",
+            "--stripe-key-file",
+            &writer,
+            "--stripe-read-key-file",
+            read,
+        ]
+        .map(str::to_owned)
+    };
+    let with_shop = [
+        "--shop-url",
+        "http://127.0.0.1:1",
+        "--shop-key-file",
+        &shop,
+        "--shop-read-key-file",
+        &copy,
+    ]
+    .map(str::to_owned);
+    let dir_text = dir.display().to_string();
+    for more in [stripe(&copy).to_vec(), [stripe(&other), with_shop].concat()] {
+        let mut arguments = vec!["init", &dir_text];
+        arguments.extend(more.iter().map(String::as_str));
+        let complaint = writ(&arguments).refused(1);
+        assert!(complaint.contains("restricted key that only reads"), "{complaint}");
+        assert!(!complaint.contains("sk_one"), "{complaint}");
+        assert!(!dir.exists());
+    }
+}
+
+#[test]
+fn before_a_real_backend_nobody_can_approve_and_no_approver_s_key_lies_about() {
+    let temp = tempfile::tempdir().unwrap();
+    let (key, read, dir) = (temp.path().join("key"), temp.path().join("read"), temp.path().join("work"));
+    std::fs::write(&key, "sk_one").unwrap();
+    std::fs::write(&read, "rk_two").unwrap();
+    let [key, read, dir_text] = [&key, &read, &dir].map(|path| path.display().to_string());
+    let said = writ(&[
+        "init",
+        &dir_text,
+        "--stripe-url",
+        "http://127.0.0.1:1",
+        "--stripe-key-file",
+        &key,
+        "--stripe-read-key-file",
+        &read,
+    ])
+    .ok();
+    assert!(said.contains("writ keys generate --approver"), "{said}");
+    assert!(said.contains("writ approver add"), "{said}");
+    assert!(!dir.join("approvers").exists());
+    let config = dir.join("writ.toml").display().to_string();
+    let list = writ(&["approver", "list", "--json", "--config", &config]).json();
+    let ids: Vec<_> = list["approvers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["rule_policy"]);
+    assert_eq!(writ(&["config", "check", "--config", &config]).ok(), "ok\n");
+}
+
+#[test]
 fn a_key_file_with_more_than_a_key_is_refused_before_anything_is_made() {
     let temp = tempfile::tempdir().unwrap();
     let (key, dir) = (temp.path().join("key"), temp.path().join("work"));
     std::fs::write(&key, "sk_one sk_two").unwrap();
     let (key, dir_text) = (key.display().to_string(), dir.display().to_string());
-    let complaint = writ(&["init", &dir_text, "--stripe-url", "http://127.0.0.1:1", "--stripe-key-file", &key]).refused(1);
+    let complaint = writ(&[
+        "init",
+        &dir_text,
+        "--stripe-url",
+        "http://127.0.0.1:1",
+        "--stripe-key-file",
+        &key,
+        "--stripe-read-key-file",
+        &key,
+    ])
+    .refused(1);
     assert!(complaint.contains("expected one key"), "{complaint}");
     assert!(!complaint.contains("sk_one"), "{complaint}");
     assert!(!dir.exists());

@@ -149,6 +149,23 @@ impl Work {
         ])
     }
 
+    /// Registers people as an operator would, each with a key in `approvers/`.
+    fn register_people(&self) {
+        std::fs::create_dir(self.path("approvers")).unwrap();
+        for (id, authority) in [
+            ("usr_mia", "refund.*:finance.refunds:usd:500000"),
+            ("usr_tom", "refund.*:finance.refunds:usd:150000"),
+            ("usr_ann", "refund.*:finance.refunds:usd:500000"),
+            ("usr_ada", "email.*:account.admins"),
+        ] {
+            let out = self.text(&format!("approvers/{id}.pem"));
+            let made = self.json(&["keys", "generate", "--approver", id, "--out", &out]);
+            let public = made["public"].as_str().unwrap();
+            self.run(&["approver", "add", id, "--public", public, "--authority", authority])
+                .ok();
+        }
+    }
+
     fn with(more: &[&str]) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("work").display().to_string();
@@ -228,6 +245,7 @@ impl Running {
     pub fn logging(filter: &str) -> Self {
         let sandbox = Server::start(&["sandbox", "--port", "0"]);
         let work = Work::before(&sandbox);
+        work.register_people();
         work.edit("writ.toml", "filter = \"info\"", &format!("filter = \"{filter}\""));
         let server = Server::start(&["serve", "--config", &work.config]);
         Self { work, sandbox, server }

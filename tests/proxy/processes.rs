@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use writ::app::{Outside, SystemClock, SystemEntropy};
 use writ::domain::secret::Secret;
 use writ::sandbox::{Fault, FaultKind, RunningSandbox, Sandbox, SandboxConfig, demo};
-use writ::setup::{self, Created, Endpoint, Options};
+use writ::setup::{self, Approvers, Created, Endpoint, Options};
 
 /// How long a start, an answer or a take-over may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,6 +84,7 @@ impl Pair {
                 read: Secret::new(sandbox.read_key().expose().to_owned()),
                 write: Secret::new(sandbox.write_key().expose().to_owned()),
             }],
+            approvers: Approvers::Examples,
         };
         let made = setup::create(&options, &outside).await.unwrap();
         let change = |path: &std::path::Path, from: &str, to: &str| {

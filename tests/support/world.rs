@@ -24,7 +24,7 @@ use writ::domain::id::{OperationId, RecordId};
 use writ::domain::principal::{Client, KeyKind};
 use writ::domain::secret::Secret;
 use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
-use writ::setup::{self, Created, Endpoint, LOCAL_ISSUER, Options};
+use writ::setup::{self, Approvers, Created, Endpoint, LOCAL_ISSUER, Options};
 
 use writ::store::Op;
 use writ::store::contract::{ApproverEntry, ClientEntry};
@@ -125,6 +125,7 @@ impl World {
                 Some(_) => vec![endpoint("stripe")],
                 None => vec![endpoint("stripe"), endpoint("shop")],
             },
+            approvers: Approvers::Examples,
         };
         let outside = Outside {
             clock: clock.clone(),
