@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::backend::{Backends, Clients};
+use crate::backend::{Backends, Clients, Need};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
@@ -83,33 +83,23 @@ impl Checked {
                 None
             }
         };
-        let clients = backends
-            .as_ref()
-            .and_then(|backends| match Clients::connect(backends, part.need(), env) {
-                Ok(clients) => Some(clients),
-                Err(mistakes) => {
-                    faults.extend(mistakes.0.iter().map(ToString::to_string));
-                    None
-                }
-            });
-        let clients_again = || {
-            backends
-                .as_ref()
-                .and_then(|backends| Clients::connect(backends, part.need(), env).ok())
+        // Each part gets the secrets of its own role, also where one process is both: the broker's half never holds one that executes.
+        let connect = |need: Need, faults: &mut Vec<String>| {
+            let connected = Clients::connect(backends.as_deref()?, need, env);
+            connected
+                .map_err(|mistakes| faults.extend(mistakes.0.iter().map(ToString::to_string)))
+                .ok()
         };
         let broker = if part.is_broker() {
+            let clients = connect(Need::Broker, &mut faults);
             load_broker(config, backends.as_deref(), clients, outside, &mut faults)
         } else {
             None
         };
         let proxy = if part.is_proxy() {
-            match read_key_set(&config.keys) {
-                Ok(keys) => clients_again().map(|clients| (clients, keys)),
-                Err(error) => {
-                    faults.push(error);
-                    None
-                }
-            }
+            let clients = connect(Need::Proxy, &mut faults);
+            let keys = read_key_set(&config.keys).map_err(|error| faults.push(error)).ok();
+            clients.zip(keys)
         } else {
             None
         };

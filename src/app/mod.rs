@@ -19,7 +19,6 @@ use check::Checked;
 use keep::keep;
 
 use crate::audit::{Actor, EventBody, EventKind, Note};
-use crate::backend::Need;
 use crate::broker::{self, Broker};
 use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
@@ -47,14 +46,6 @@ impl Part {
 
     const fn is_proxy(self) -> bool {
         matches!(self, Self::All | Self::Proxy)
-    }
-
-    const fn need(self) -> Need {
-        match self {
-            Self::All => Need::All,
-            Self::Broker => Need::Broker,
-            Self::Proxy => Need::Proxy,
-        }
     }
 }
 

@@ -87,6 +87,8 @@ notes! {
     LookUp = "execution.look_up",
     /// Another proxy took over an execution whose outcome is open.
     TakeOver = "execution.take_over",
+    /// The answer to a sent request came after somebody else had taken over, or could not be recorded as its outcome.
+    LateAnswer = "execution.late_answer",
     /// A client was registered.
     ClientAdded = "client.add",
     /// A client's secret was replaced.
@@ -319,6 +321,9 @@ pub struct EventBody {
     /// Whom an administrative event is about: a client, an approver, a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// SHA-256 of what an administrative event put in force, or of the evidence a person gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_sha256: Option<Digest>,
     /// The change of state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ChangePart>,
@@ -347,6 +352,7 @@ impl EventBody {
             attempt: None,
             provider: None,
             subject: None,
+            content_sha256: None,
             state: None,
         }
     }

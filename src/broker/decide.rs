@@ -2,7 +2,7 @@
 
 use super::Broker;
 use crate::approval::SignerError;
-use crate::audit::Actor;
+use crate::audit::{Actor, ActorKind};
 use crate::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use crate::domain::id::{ApprovalId, RecordId, RequestId, VerdictId};
 use crate::domain::lifecycle::DraftState;
@@ -40,12 +40,14 @@ impl Broker {
     ///
     /// # Errors
     /// [`DecideError`]; the draft stays `proposed`.
-    pub async fn decide(&self, actor: Actor, request: Option<RequestId>, draft: DraftRecord) -> Result<DraftRecord, DecideError> {
+    pub async fn decide(&self, request: Option<RequestId>, draft: DraftRecord) -> Result<DraftRecord, DecideError> {
         let answer = self.policy.propose(&question(&draft));
         let verdict = StoredVerdict {
             id: VerdictId::generate(&*self.clock, &*self.entropy),
             answer,
         };
+        // The decision is the policy's; who asked is found by the request.
+        let actor = Actor::new(ActorKind::Rule, self.settings.policy_approver.as_str());
         let now = self.clock.now();
         let approval = ApprovalId::generate(&*self.clock, &*self.entropy);
         let nonce = self.nonce();

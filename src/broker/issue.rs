@@ -209,11 +209,11 @@ impl Broker {
         let now = self.clock.now();
         let execute_by = self.standing(draft, now)?;
         self.resource_is_free(draft).await?;
-        let records = self.recheck(caller, draft, now).await?;
+        let (records, answer) = self.recheck(caller, draft, now).await?;
         let operation = self.backends.operation(&draft.operation).ok_or(ExchangeError::AdapterChanged)?;
         let document = self.document(draft).await?;
         if document.adapter != *operation.backend().adapter() {
-            self.stale(caller, draft, "adapter_changed", None).await?;
+            self.stale(caller, draft, "adapter_changed", None, None).await?;
             return Err(ExchangeError::AdapterChanged);
         }
         if let Some(plan) = operation.precondition(&document) {
@@ -223,7 +223,7 @@ impl Broker {
                 if moved.is_blind() {
                     return Err(ExchangeError::Blind(moved));
                 }
-                self.stale(caller, draft, "resource_changed", Some(moved.to_string())).await?;
+                self.stale(caller, draft, "resource_changed", Some(moved.to_string()), None).await?;
                 return Err(ExchangeError::ResourceMoved(moved));
             }
         }
@@ -232,6 +232,9 @@ impl Broker {
         // Whole seconds, as the token writes them, so that row and token agree.
         let until = now.plus(operation.credential_lifetime()).min(execute_by).min(draft.expires_at);
         let expires_at = Timestamp::from_seconds(until.seconds());
+        if expires_at <= now {
+            return Err(StoreError::from(Rejection::WindowExpired(until)).into());
+        }
         let credential = CredentialId::generate(&*self.clock, &*self.entropy);
         let issue = Issue {
             credential,
@@ -241,6 +244,7 @@ impl Broker {
             root_key_id: minter.kid().number(),
             expires_at,
             records,
+            answer,
         };
         // The row first: a token whose row was never written is good for nothing, and a row whose token was lost is replaced by the next
         // exchange.

@@ -108,11 +108,9 @@ impl Broker {
             .await;
         }
         match proposed? {
-            Proposed::Stored(draft) => Ok(self.decide(caller.actor(), Some(caller.request), *draft).await?),
+            Proposed::Stored(draft) => Ok(self.decide(Some(caller.request), *draft).await?),
             // The process died between storing and deciding: the repeated proposal goes on where it stopped.
-            Proposed::Open(draft) if draft.state == DraftState::Proposed => {
-                Ok(self.decide(caller.actor(), Some(caller.request), *draft).await?)
-            }
+            Proposed::Open(draft) if draft.state == DraftState::Proposed => Ok(self.decide(Some(caller.request), *draft).await?),
             Proposed::Open(draft) => Ok(*draft),
         }
     }
@@ -167,6 +165,7 @@ impl Broker {
             id: checked.resource().clone(),
             version: facts.resource_version.clone(),
         };
+        let resource_name = resource.to_string();
         let created_at = self.clock.now();
         let document = DraftDocument {
             v: 1,
@@ -208,7 +207,8 @@ impl Broker {
             resource,
             amount: document.amount,
             fields: checked.fields().clone(),
-            subject: facts.subject,
+            // A charge without a customer counts for itself, so that leaving the customer out is no way around the count.
+            subject: facts.subject.or_else(|| Some(resource_name)),
             backend: document.adapter.name,
             content,
             request_key: known.request_key,

@@ -11,7 +11,7 @@ use crate::domain::approval::Decision;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::RecordId;
 use crate::domain::lifecycle::{DraftState, ExecutionState};
-use crate::domain::policy::{Outcome, Signature};
+use crate::domain::policy::{Answer, Outcome, Signature};
 use crate::domain::time::Timestamp;
 use crate::store::contract::{Close, CloseAs, DraftFilter};
 use crate::store::record::{DraftRecord, SignedRecord};
@@ -73,8 +73,13 @@ impl Broker {
     }
 
     /// Verifies every approving record again, with the keys and the authority that hold now, and asks the policy whether they are enough.
-    /// Gives the ids of the records that count.
-    pub(super) async fn recheck(&self, caller: &Caller, draft: &DraftRecord, now: Timestamp) -> Result<Vec<RecordId>, ExchangeError> {
+    /// Gives the ids of the records that count, and what the policy says of them.
+    pub(super) async fn recheck(
+        &self,
+        caller: &Caller,
+        draft: &DraftRecord,
+        now: Timestamp,
+    ) -> Result<(Vec<RecordId>, Answer), ExchangeError> {
         let approval = draft.approval.as_ref().ok_or(ExchangeError::NotFound)?;
         let mut signatures: Vec<Signature> = Vec::new();
         let mut counted = Vec::new();
@@ -107,6 +112,7 @@ impl Broker {
                 draft,
                 error.denial().unwrap_or("approval_insufficient"),
                 Some(error.to_string()),
+                None,
             )
             .await?;
             return Err(error);
@@ -114,10 +120,11 @@ impl Broker {
         let answer = self.policy.confirm(&question(draft), &signatures);
         if answer.outcome != Outcome::Allow {
             let reasons: Vec<&str> = answer.rules.iter().map(|r| r.reason.as_str()).collect();
-            self.stale(caller, draft, "policy_denies", Some(reasons.join(" "))).await?;
+            self.stale(caller, draft, "policy_denies", Some(reasons.join(" ")), Some(answer.clone()))
+                .await?;
             return Err(ExchangeError::PolicyDenies(answer.rules));
         }
-        Ok(counted)
+        Ok((counted, answer))
     }
 
     pub(super) async fn recheck_record(
@@ -168,12 +175,14 @@ impl Broker {
         draft: &DraftRecord,
         code: &str,
         reason: Option<String>,
+        answer: Option<Answer>,
     ) -> Result<(), ExchangeError> {
         let close = Close {
             draft: draft.id,
             how: CloseAs::Stale,
             code: code.to_owned(),
             reason,
+            answer,
         };
         match self.store.close(self.op_of(caller), close).await {
             // Somebody closed or consumed it first: their word stands.

@@ -35,6 +35,7 @@ impl Broker {
             how: CloseAs::Withdrawn,
             code: "withdrawn_by_maker".to_owned(),
             reason: None,
+            answer: None,
         };
         Ok(self.store.close(self.op_of(caller), close).await?.value)
     }
@@ -57,7 +58,7 @@ impl Broker {
             if draft.created_at > settled {
                 continue;
             }
-            if let Err(error) = self.decide(actor.clone(), None, draft).await {
+            if let Err(error) = self.decide(None, draft).await {
                 tracing::warn!(%error, "a proposed draft could not be decided; the next sweep tries again");
             }
         }

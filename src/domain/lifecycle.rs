@@ -263,11 +263,11 @@ transitions! {
         /// A look-up finds it under way.
         ReconcilePending = "reconcile_pending": [Indeterminate, HandedOff] => Pending,
         /// Only a person can find out.
-        HandOff = "hand_off": [Indeterminate] => HandedOff,
+        HandOff = "hand_off": [Indeterminate, Pending] => HandedOff,
         /// An operator found out: done.
-        ResolveApplied = "resolve_applied": [HandedOff, Indeterminate] => Applied,
+        ResolveApplied = "resolve_applied": [HandedOff, Indeterminate, Pending] => Applied,
         /// An operator found out: not done.
-        ResolveNotApplied = "resolve_not_applied": [HandedOff, Indeterminate] => NotApplied,
+        ResolveNotApplied = "resolve_not_applied": [HandedOff, Indeterminate, Pending] => NotApplied,
         /// The backend later said that it failed after all.
         Reopen = "reopen": [Applied, Pending] => NotApplied,
     }

@@ -123,6 +123,7 @@ fn standing(draft: &DraftRecord) -> (&'static str, &'static str) {
         (DraftState::Consumed, Some(ExecutionState::HandedOff)) => ("unknown", "an operator must find out what happened"),
         (DraftState::Consumed, _) => ("running", "wait for the outcome"),
         (DraftState::Stale, _) => ("failed", "propose it anew on what holds now"),
-        (DraftState::Denied | DraftState::Withdrawn | DraftState::Superseded | DraftState::Expired, _) => ("closed", "nothing"),
+        (DraftState::Expired, _) => ("failed", "propose it anew if it is still wanted"),
+        (DraftState::Denied | DraftState::Withdrawn | DraftState::Superseded, _) => ("closed", "nothing"),
     }
 }

@@ -58,7 +58,13 @@ pub(super) async fn healthz() -> axum::Json<StatusView> {
 pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     let mut checks = Vec::new();
     let ok = || "ok".to_owned();
-    let store = checked.common.store.probe().await.map_or_else(|e| e.to_string(), |()| ok());
+    let store = checked.common.store.probe().await.map_or_else(
+        |error| {
+            tracing::error!(%error, "the store cannot commit");
+            "cannot commit; the log says why".to_owned()
+        },
+        |()| ok(),
+    );
     checks.push(Check {
         name: "store",
         status: store,

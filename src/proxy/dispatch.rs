@@ -17,8 +17,18 @@ struct Permit {
     until: Timestamp,
 }
 
-/// What stands on a claim that was given up because the backend could not say whether it still holds.
-const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
+/// Whether what was approved still holds.
+pub(super) enum Precondition {
+    /// It does.
+    Holds,
+    /// The resource has moved; a stable code.
+    Moved(&'static str),
+    /// The backend could not say.
+    Unreadable,
+}
+
+/// What stands on an execution while the backend cannot say whether what was approved still holds.
+pub(super) const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
 
 impl Permit {
     /// Whether it may still be used.
@@ -46,18 +56,11 @@ impl Parts {
             Err(PlanError::AdapterChanged) => return self.abort(&execution, "adapter_changed", AfterAbort::Stale).await,
             Err(PlanError::Store(error)) => return Err(error),
         };
-        if let Some(read) = plan.operation.precondition(&plan.document) {
-            match self.clients.read(&read, Credential::Read).await {
-                Ok(answer) => {
-                    if let Err(moved) = plan.operation.precondition_holds(&plan.document, &answer) {
-                        return self.give_up_claim(&execution, moved).await;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(execution.id = %execution.id, %error, "the precondition could not be read; nothing is sent");
-                    return self.abort(&execution, PRECONDITION_UNREADABLE, AfterAbort::Release).await;
-                }
-            }
+        match self.precondition(&plan).await {
+            Precondition::Holds => {}
+            Precondition::Moved(code) => return self.abort(&execution, code, AfterAbort::Stale).await,
+            // Nothing is known to have moved: the draft may be exchanged again.
+            Precondition::Unreadable => return self.abort(&execution, PRECONDITION_UNREADABLE, AfterAbort::Release).await,
         }
         let id = execution.id;
         let claimed = execution.clone();
@@ -72,14 +75,28 @@ impl Parts {
         }
     }
 
-    /// What was approved cannot be shown to hold. A resource that moved ends the draft; one that could not be looked at lets it be tried again.
-    async fn give_up_claim(&self, execution: &ExecutionRecord, why: Stale) -> Result<ExecutionRecord, StoreError> {
-        let (code, then) = match &why {
-            Stale::Unknown(_) => (PRECONDITION_UNREADABLE, AfterAbort::Release),
-            _ => ("resource_changed", AfterAbort::Stale),
+    /// Reads the resource once more and compares it with what was approved.
+    pub(super) async fn precondition(&self, plan: &Plan<'_>) -> Precondition {
+        let Some(read) = plan.operation.precondition(&plan.document) else {
+            return Precondition::Holds;
         };
-        tracing::warn!(execution.id = %execution.id, %why, code, "what was approved could not be shown to hold; nothing is sent");
-        self.abort(execution, code, then).await
+        let answer = match self.clients.read(&read, Credential::Read).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!(draft.id = %plan.document.id, %error, "the precondition could not be read; nothing is sent");
+                return Precondition::Unreadable;
+            }
+        };
+        match plan.operation.precondition_holds(&plan.document, &answer) {
+            Ok(()) => Precondition::Holds,
+            Err(why) => {
+                tracing::warn!(draft.id = %plan.document.id, %why, "what was approved could not be shown to hold; nothing is sent");
+                match why {
+                    Stale::Unknown(_) => Precondition::Unreadable,
+                    Stale::Changed { .. } | Stale::Contradicted(_) => Precondition::Moved("resource_changed"),
+                }
+            }
+        }
     }
 
     /// Writes an attempt down and sends it. After the first line below, every failure means "it may have been sent": the attempt is there

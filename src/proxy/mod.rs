@@ -136,19 +136,32 @@ impl Parts {
     where
         F: Future<Output = Result<Applied<T>, StoreError>>,
     {
+        self.insist(PATIENCE, run).await
+    }
+
+    /// As [`Parts::surely`], for about as long as `patience`.
+    async fn insist<T, F>(&self, patience: Duration, run: impl Fn(Op) -> F) -> Result<Applied<T>, StoreError>
+    where
+        F: Future<Output = Result<Applied<T>, StoreError>>,
+    {
         let op = self.op(None);
         let mut pause = Duration::from_millis(20);
+        let mut waited = Duration::ZERO;
         loop {
             match run(op.clone()).await {
-                Err(StoreError::Ambiguous { .. } | StoreError::Unavailable(_)) if pause < Duration::from_secs(3) => {
+                Err(StoreError::Ambiguous { .. } | StoreError::Unavailable(_)) if waited < patience => {
                     tokio::time::sleep(pause).await;
-                    pause *= 2;
+                    waited += pause;
+                    pause = (pause * 2).min(Duration::from_secs(2));
                 }
                 other => return other,
             }
         }
     }
 }
+
+/// How long a transition is repeated when the store does not answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A draft's document with the operation that reads its answers.
 struct Plan<'a> {

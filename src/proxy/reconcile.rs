@@ -1,15 +1,16 @@
 //! Reconcile: an outcome nobody knows is looked up, in the order the backend's file gives; the same key goes again only where the file says the
 //! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
 
+use super::dispatch::{PRECONDITION_UNREADABLE, Precondition};
 use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
 use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, ReadError, Step};
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
-use crate::store::StoreError;
 use crate::store::contract::{HandOff, LookUp, Settled};
 use crate::store::record::{ExecutionRecord, LookUpRecord};
+use crate::store::{Rejection, StoreError};
 
 /// What a look-up finds when the thing is not there; by itself it proves nothing.
 const ABSENT: &str = "absent";
@@ -31,26 +32,20 @@ impl Parts {
             return self.hand_off(&execution, code::KEY_MISMATCH).await;
         }
         if !execution.is_ambiguous() {
-            // Every attempt certainly had no effect. Sending again is safe while it may be sent; after that it was never done.
-            if self.may_send(&execution, &plan) {
-                return self.send(execution, &plan).await;
-            }
-            return self
-                .found(
-                    &execution,
-                    &plan,
-                    "attempts",
-                    Settled::NotApplied {
-                        code: "never_executed".to_owned(),
-                    },
-                    None,
-                )
-                .await;
+            // Every attempt certainly had no effect: this is still the first send that counts, and all that was to hold before it must hold.
+            return if self.may_send(&execution, &plan) {
+                self.begin_again(execution, &plan).await
+            } else {
+                self.never_applied(&execution, &plan, "never_executed").await
+            };
         }
         let mut current = execution;
+        // The same request goes again only after a look that says "not there". One that could not be read, or that shows something nobody
+        // understands, is no reason to send: at a backend that forgets keys that would be a second effect.
+        let mut blind = false;
         for step in plan.operation.reconcile() {
             if step.is_replay() {
-                if self.may_send(&current, &plan) {
+                if !blind && self.may_send(&current, &plan) {
                     return self.send(current, &plan).await;
                 }
                 continue;
@@ -59,6 +54,7 @@ impl Parts {
             if current.state != ExecutionState::Indeterminate {
                 return Ok(current);
             }
+            blind |= current.lookups.last().is_none_or(|look| look.finding != ABSENT);
         }
         if self.gave_up(&current, &plan) {
             return self.hand_off(&current, "unresolved").await;
@@ -66,30 +62,38 @@ impl Parts {
         Ok(current)
     }
 
+    /// Sends once more what was certainly never executed, if what was approved still holds.
+    async fn begin_again(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
+        match self.precondition(plan).await {
+            Precondition::Holds => {}
+            Precondition::Moved(code) => return self.never_applied(&execution, plan, code).await,
+            Precondition::Unreadable => {
+                let open = Settled::Indeterminate {
+                    code: PRECONDITION_UNREADABLE.to_owned(),
+                };
+                return self.found(&execution, plan, "precondition", open, None).await;
+            }
+        }
+        let unsent = execution.clone();
+        match self.send(execution, plan).await {
+            Err(StoreError::Rejected(Rejection::WindowExpired(_) | Rejection::DraftExpired(_))) => {
+                self.never_applied(&unsent, plan, "execution_window_over").await
+            }
+            other => other,
+        }
+    }
+
+    /// Nothing that was sent was executed, and nothing more will be sent.
+    async fn never_applied(&self, execution: &ExecutionRecord, plan: &Plan<'_>, code: &str) -> Result<ExecutionRecord, StoreError> {
+        let settled = Settled::NotApplied { code: code.to_owned() };
+        self.found(execution, plan, "attempts", settled, None).await
+    }
+
     /// One look at what the backend took and had not finished. Nothing is ever sent for it.
     pub(super) async fn follow(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
         let plan = match self.plan(&execution).await {
             Ok(plan) => plan,
-            Err(PlanError::AdapterChanged) => {
-                // Other rules could misread what they find; a person may look it up meanwhile.
-                let why = "adapter_changed";
-                tracing::warn!(execution.id = %execution.id, why, "a pending outcome cannot be looked up");
-                let now = self.clock.now();
-                let look_up = LookUp {
-                    execution: execution.id,
-                    fence: execution.fence,
-                    settled: Settled::Indeterminate { code: why.to_owned() },
-                    result: LookUpRecord {
-                        at: now,
-                        step: why.to_owned(),
-                        finding: "inconclusive".to_owned(),
-                        status: None,
-                        body_sha256: None,
-                    },
-                    next_action_at: Some(look_again(&execution, now)),
-                };
-                return Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value);
-            }
+            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, "adapter_changed").await,
             Err(PlanError::Store(error)) => return Err(error),
         };
         let mut current = execution;
@@ -112,6 +116,13 @@ impl Parts {
                     why: "nothing to read".to_owned(),
                 };
             };
+            // A look that outlasts the lease would be taken over, and written down by nobody.
+            let slowest = plan.operation.backend().total_timeout();
+            if !answers.is_empty() && self.clock.now().plus(slowest) >= execution.lease_until {
+                break Finding::Inconclusive {
+                    why: "the list is longer than can be read under one lease".to_owned(),
+                };
+            }
             match self.clients.read(&read, Credential::Read).await {
                 Ok(answer) => answers.push(answer),
                 Err(error) => break unreadable(&error),

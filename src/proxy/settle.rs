@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Parts, Plan};
+use crate::audit::{DraftPart, EventBody, EventKind, EventOutcome, ExecutionPart, Note, ProviderPart};
 use crate::backend::{Answer, Classified, Next, Outcome, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
@@ -65,7 +66,55 @@ impl Parts {
             next_action_at,
             lease: None,
         };
-        Ok(self.surely(|op| self.store.settle(op, settle.clone())).await?.value)
+        // What came back is known here and nowhere else: it is worth as much patience as the lease allows.
+        match self.insist(self.settings.lease, |op| self.store.settle(op, settle.clone())).await {
+            Ok(applied) => Ok(applied.value),
+            Err(error) => {
+                self.leave_evidence(&execution, &settle, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The answer to a sent request could not be recorded as its outcome: somebody took over, or the store does not take it. Whoever finds out
+    /// what happened shall find it.
+    async fn leave_evidence(&self, execution: &ExecutionRecord, settle: &Settle, error: &StoreError) {
+        let reference = match &settle.settled {
+            Settled::Applied { reference } | Settled::Pending { reference } => reference.clone(),
+            Settled::NotApplied { .. } | Settled::Indeterminate { .. } => None,
+        };
+        let result = &settle.result;
+        tracing::error!(
+            execution.id = %execution.id, attempt = settle.attempt, outcome = result.outcome, status = result.status, reference,
+            body_sha256 = result.body_sha256.map(|d| d.to_string()), %error, "the answer to a sent request could not be recorded"
+        );
+        let event = EventBody {
+            outcome: EventOutcome::Unknown,
+            code: Some(result.outcome.clone()),
+            tenant: Some(execution.tenant.clone()),
+            operation: Some(execution.operation.clone()),
+            resource: Some(execution.resource.clone()),
+            amount: execution.amount,
+            draft: Some(DraftPart {
+                id: execution.draft,
+                hash: execution.hash,
+            }),
+            execution: Some(ExecutionPart {
+                id: execution.id,
+                idempotency_key: execution.key,
+                fence: execution.fence,
+            }),
+            provider: Some(ProviderPart {
+                status: result.status,
+                reference,
+                rule: result.rule.clone(),
+                body_sha256: result.body_sha256,
+            }),
+            ..EventBody::new(EventKind::Note(Note::LateAnswer), self.actor())
+        };
+        if let Err(error) = self.store.note(self.op(None), event).await {
+            tracing::error!(execution.id = %execution.id, %error, "nor could the evidence be written to the audit log");
+        }
     }
 
     /// How long to wait before the next try: what the answer asks for, otherwise the file's backoff with full jitter, so that clients that

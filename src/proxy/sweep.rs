@@ -63,6 +63,8 @@ impl Proxy {
     }
 }
 
+/// Whether it is to be looked at now, by whoever holds the lease; without one the next sweep takes it first.
 fn is_due(execution: &ExecutionRecord, proxy: &Proxy) -> bool {
-    execution.next_action_at.is_none_or(|at| at <= proxy.clock.now())
+    let now = proxy.clock.now();
+    now < execution.lease_until && execution.next_action_at.is_none_or(|at| at <= now)
 }

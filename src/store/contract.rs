@@ -27,7 +27,7 @@ use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, Execu
 use crate::domain::money::Money;
 use crate::domain::name::{Audience, BackendName, CaseId, ClientId, KeyId, OperationName, PrincipalId, TenantId};
 use crate::domain::operation::Consequence;
-use crate::domain::policy::Requirement;
+use crate::domain::policy::{Answer, Requirement};
 use crate::domain::principal::{Approver, ApproverKey, Client};
 use crate::domain::time::Timestamp;
 
@@ -309,6 +309,8 @@ pub struct Close {
     pub code: String,
     /// Words for people.
     pub reason: Option<String>,
+    /// What the policy in force says, where it is the policy that ends it.
+    pub answer: Option<Answer>,
 }
 
 /// A verified record to be counted.
@@ -343,6 +345,8 @@ pub struct Issue {
     pub expires_at: Timestamp,
     /// The records that counted; none of their keys may have been revoked meanwhile.
     pub records: Vec<RecordId>,
+    /// What the policy in force said of them.
+    pub answer: Answer,
 }
 
 /// A verified credential to be spent.

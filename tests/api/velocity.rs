@@ -68,3 +68,20 @@ async fn a_draft_that_was_replaced_does_not_count_twice_and_one_that_was_taken_b
     let fourth = world.propose(World::refund(130)).await.expect(201);
     assert_eq!(fourth["state"], "awaiting_approval", "taking drafts back must not reset the count");
 }
+
+#[tokio::test]
+async fn a_charge_without_a_customer_is_no_way_around_the_count() {
+    let world = World::new().await;
+    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let guest = world
+        .arrange("POST", "/v1/charges", &headers, "amount=90000&currency=usd&source=tok_visa")
+        .await;
+    let guest = guest["id"].as_str().unwrap();
+    for amount in [100, 101] {
+        let body = World::refund_of(guest, amount, "usd");
+        assert_eq!(world.propose(body).await.expect(201)["state"], "approved");
+    }
+    let third = world.propose(World::refund_of(guest, 102, "usd")).await.expect(201);
+    assert_eq!(third["state"], "awaiting_approval", "{third}");
+    assert_eq!(third["verdict"]["rules"][0]["id"], "refund-velocity");
+}

@@ -159,15 +159,17 @@ async fn a_refund_at_a_server_that_honours_keys_is_made_once() {
     assert_eq!(shop.line.carried(POST).len(), 1);
 }
 
-/// The answer is lost and the list cannot be read: the same request goes again under its key, and the server answers from memory.
+/// The answer is lost, and the file says to repeat first: the same request goes again under its key, and the server answers from memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_request_at_a_server_that_honours_keys_is_answered_from_its_memory() {
-    let Some(shop) = shop(stateful_mock, Vec::new()).await else {
+    let first = "[[operation.reconcile]]\nname   = \"list";
+    let repeat_first = format!("[[operation.reconcile]]\nname = \"the same request first\"\nkind = \"replay\"\n\n{first}");
+    let edits = vec![("policies/backends/stripe.toml", first, repeat_first)];
+    let Some(shop) = shop(stateful_mock, edits).await else {
         return;
     };
     let (token, draft) = shop.approved().await;
     shop.line.cut(POST);
-    shop.line.cut(LIST);
     shop.world.execute(&token, &draft).await.expect(202);
     let execution = shop.until(&draft, "applied").await;
     let posts = shop.line.carried(POST);

@@ -1,5 +1,7 @@
 //! Everything the backend can do to a request: in the end there is exactly one effect, or none that anybody claims, under one key.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use writ::sandbox::{Fault, FaultKind, RefundStatus, demo};
 
@@ -218,9 +220,15 @@ async fn a_look_up_that_cannot_be_read_decides_nothing() {
     world.sandbox.fault(Fault::once(FaultKind::Error503Before, "GET", "/v1/refunds"));
     world.execute(&held.token, &held.draft).await.expect(202);
     let execution = until(&world, &held.draft, "applied", 5).await;
-    // It went on to the second step: the same request under the same key, which the backend recognised.
-    assert_eq!(world.writes(), 2);
-    assert!(sent(&world)[1].replayed);
+    // Nor is it a reason to send: the next look found what the first could not read.
+    let found: Vec<_> = execution["lookups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| l["finding"].clone())
+        .collect();
+    assert_eq!(found, ["inconclusive", "applied"]);
+    assert_eq!(world.writes(), 1);
     assert_eq!(world.sandbox.refunds(demo::CHARGE).len(), 1);
     one_key(&world, &execution);
 }
@@ -259,4 +267,40 @@ async fn no_fault_leads_to_a_second_refund_when_it_strikes_twice_in_a_row() {
         assert_eq!(refunds[0].status, RefundStatus::Succeeded);
         one_key(&world, &execution);
     }
+}
+
+#[tokio::test]
+async fn what_was_only_turned_away_is_not_sent_after_the_time_of_its_approval() {
+    let world = World::new().await;
+    let held = held(&world).await;
+    world.sandbox.fault(Fault::times(FaultKind::RateLimit, "POST", "/v1/refunds", 2));
+    world.execute(&held.token, &held.draft).await.expect(202);
+    assert_eq!(world.execution(&held.draft).await["code"], "not_executed");
+    // The approval can be used for five minutes; the file would try for ten.
+    world.later(Duration::from_secs(6 * 60)).await;
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!("not_applied"), &json!("execution_window_over"))
+    );
+    assert_eq!((world.writes(), world.sandbox.refunds(demo::CHARGE).len()), (1, 0));
+}
+
+#[tokio::test]
+async fn what_was_only_turned_away_is_not_sent_after_the_resource_has_moved() {
+    let world = World::new().await;
+    let held = held(&world).await;
+    world.sandbox.fault(Fault::once(FaultKind::RateLimit, "POST", "/v1/refunds"));
+    world.execute(&held.token, &held.draft).await.expect(202);
+    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let body = format!("charge={}&amount=1000", demo::CHARGE);
+    world.arrange("POST", "/v1/refunds", &headers, &body).await;
+    world.later(MINUTE).await;
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!("not_applied"), &json!("resource_changed"))
+    );
+    assert_eq!(world.writes(), 1);
+    assert_eq!(world.sandbox.refunds(demo::CHARGE).len(), 1, "the one that was made elsewhere");
 }

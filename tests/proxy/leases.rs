@@ -58,7 +58,15 @@ async fn a_slow_proxy_that_had_sent_is_fenced_and_its_answer_is_not_written() {
     let events = world.events().await.len();
     assert_eq!(world.sandbox.release(), 1);
     world.app.settle().await;
-    assert_eq!(world.events().await.len(), events, "the fenced one wrote nothing");
+    // The fenced one changed nothing, and left what it knows for whoever finds out what happened.
+    let after = world.events().await;
+    assert_eq!(after.len(), events + 1);
+    let late = after.last().unwrap();
+    assert_eq!(
+        (&late["type"], &late["code"], &late["provider"]["status"]),
+        (&json!("execution.late_answer"), &json!("applied"), &json!(200))
+    );
+    assert_eq!(world.execution(&held.draft).await["state"], "indeterminate");
     world.clock.advance(MINUTE);
     second.proxy.as_ref().unwrap().sweep().await.unwrap();
     second.settle().await;

@@ -68,3 +68,24 @@ async fn a_pending_refund_that_a_list_does_not_show_stays_pending() {
         (&json!("pending"), &json!("inconclusive"))
     );
 }
+
+#[tokio::test]
+async fn a_pending_refund_whose_rules_have_changed_goes_to_a_person_and_can_be_resolved() {
+    let (mut world, held, _) = pending().await;
+    let file = world.path("policies/backends/stripe.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}\n# one comment more\n")).unwrap();
+    world.restart();
+    world.later(MINUTE).await;
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!("handed_off"), &json!("adapter_changed"))
+    );
+    let body = json!({ "outcome": "applied", "evidence": "the provider's dashboard shows it" });
+    let resolved = super::support::resolve(&world, "operations", &execution, body).await.expect(200);
+    assert_eq!(resolved["state"], "applied");
+    assert_eq!(world.writes(), 1);
+    let again = world.propose(World::refund(4_000)).await.expect(201);
+    assert_ne!(again["id"], json!(held.draft), "the same may be proposed anew");
+}

@@ -51,7 +51,15 @@ async fn an_attempt_that_cannot_be_logged_is_not_sent() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_logged_is_looked_up_later() {
-    let world = World::new().await;
+    // The proxy tries for as long as its lease lasts, in real time: the shortest one there may be.
+    let mut setup = Setup::edit("writ.toml", "lease    = \"60s\"", "lease    = \"5s\"");
+    for (file, total) in [
+        ("policies/backends/stripe.toml", "total_timeout   = \"30s\""),
+        ("policies/backends/shop.toml", "total_timeout   = \"15s\""),
+    ] {
+        setup.edits.push((file, total, "total_timeout = \"3s\"".to_owned()));
+    }
+    let world = World::with(setup).await;
     let held = held(&world).await;
     let file = refuse(&world, "execution.confirm_applied");
     world.execute(&held.token, &held.draft).await.expect(202);

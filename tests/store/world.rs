@@ -288,6 +288,7 @@ impl World {
                 .approval
                 .as_ref()
                 .map_or_else(Vec::new, |a| a.records.iter().map(|r| r.id).collect()),
+            answer: self.verdict(Outcome::Allow).answer,
         }
     }
 
@@ -438,6 +439,7 @@ impl World {
             how,
             code: "changed_mind".to_owned(),
             reason: Some("the customer called again".to_owned()),
+            answer: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -43,6 +43,8 @@ pub struct World {
     _dir: TempDir,
     router: Router,
     /// How many changes at the backend the test made itself.
+    /// How many other processes were started, so that each has a source of chance of its own.
+    others: AtomicU64,
     arranged: AtomicUsize,
 }
 
@@ -151,6 +153,7 @@ impl World {
             _dir: dir,
             router,
             arranged: AtomicUsize::new(0),
+            others: AtomicU64::new(0),
         }
     }
 
@@ -158,7 +161,7 @@ impl World {
     pub fn another(&self) -> (App, Router) {
         let outside = Outside {
             clock: self.clock.clone(),
-            entropy: Arc::new(SeededEntropy::new(99)),
+            entropy: Arc::new(SeededEntropy::new(99 + self.others.fetch_add(1, Ordering::SeqCst))),
         };
         let app = App::assemble(&self.config, Part::All, outside, &|_| None).unwrap();
         let router = app.router();

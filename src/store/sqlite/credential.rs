@@ -5,7 +5,7 @@ use rusqlite::named_params;
 use super::draft::live_credential;
 use super::failure::Failure;
 use super::rows::{self, word};
-use super::step::{Step, approval_part, credential_part, words};
+use super::step::{Step, approval_part, credential_part, policy_part, words};
 use crate::audit::{ChangePart, EventBody, EventKind};
 use crate::domain::approval::Decision;
 use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftState, ExecutionState};
@@ -42,6 +42,7 @@ pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialReco
     let credential = rows::credential(step.connection, issue.credential)?.ok_or(Rejection::NotFound)?;
     let event = step.about(EventKind::Credential(CredentialTransition::Issue), &draft);
     step.emit(EventBody {
+        policy: draft.verdict.as_ref().map(|verdict| policy_part(verdict.id, &issue.answer)),
         approval: Some(approval_part(&approval, None)),
         credential: Some(credential_part(&credential)),
         state: Some(ChangePart {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, named_params};
 use super::failure::Failure;
 use super::rows::{self, to_json, word};
 use super::step::{DraftChange, Step, approval_part, policy_part, whole};
-use crate::audit::{ChangePart, EventBody, EventKind};
+use crate::audit::{ChangePart, EventBody, EventKind, PolicyPart};
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition};
@@ -125,7 +125,7 @@ fn supersede(step: &mut Step<'_>, new: &NewDraft, old: DraftId) -> Result<(), Fa
         reason: None,
         by: step.by(),
     };
-    end(step, &old, DraftTransition::Supersede, closed).map(drop)
+    end(step, &old, DraftTransition::Supersede, closed, None).map(drop)
 }
 
 /// Drafts of the operation for the customer that were held or allowed in the last 24 hours, plus those being decided, plus this one.
@@ -184,7 +184,7 @@ fn insert(step: &Step<'_>, new: &NewDraft, recent: u64) -> Result<(), Failure> {
 /// `draft.auto_approve`, `draft.hold` or `draft.deny`.
 pub(super) fn decide(step: &mut Step<'_>, decide: &Decide) -> Result<DraftRecord, Failure> {
     let draft = step.draft(decide.draft)?;
-    let policy = policy_part(&decide.verdict);
+    let policy = policy_part(decide.verdict.id, &decide.verdict.answer);
     let change = DraftChange {
         verdict: Some(&decide.verdict),
         closed: None,
@@ -335,7 +335,9 @@ pub(super) fn close(step: &mut Step<'_>, close: &Close) -> Result<DraftRecord, F
         reason: close.reason.clone(),
         by: step.by(),
     };
-    end(step, &draft, transition, closed)?;
+    let policy = draft.verdict.as_ref().zip(close.answer.as_ref());
+    let policy = policy.map(|(verdict, answer)| policy_part(verdict.id, answer));
+    end(step, &draft, transition, closed, policy)?;
     step.draft(draft.id)
 }
 
@@ -346,14 +348,21 @@ pub(super) fn expire(step: &mut Step<'_>, draft: &DraftRecord) -> Result<u32, Fa
         reason: None,
         by: step.by(),
     };
-    end(step, draft, DraftTransition::Expire, closed)
+    end(step, draft, DraftTransition::Expire, closed, None)
 }
 
 /// Ends an open draft, and with it its approval and its unspent credential. Gives the number of credentials that ended.
-pub(super) fn end(step: &mut Step<'_>, draft: &DraftRecord, transition: DraftTransition, closed: Closing) -> Result<u32, Failure> {
+pub(super) fn end(
+    step: &mut Step<'_>,
+    draft: &DraftRecord,
+    transition: DraftTransition,
+    closed: Closing,
+    policy: Option<PolicyPart>,
+) -> Result<u32, Failure> {
     let code = closed.code.clone();
     let coded = |event: EventBody| EventBody {
         code: Some(code.clone()),
+        policy: policy.clone(),
         ..event
     };
     let change = DraftChange {

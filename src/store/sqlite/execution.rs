@@ -152,7 +152,7 @@ pub(super) fn abort(step: &mut Step<'_>, abort: &Abort) -> Result<ExecutionRecor
             reason: None,
             by: step.by(),
         };
-        draft::end(step, &released, DraftTransition::MarkStale, closed)?;
+        draft::end(step, &released, DraftTransition::MarkStale, closed, None)?;
     }
     step.execution(was.id)
 }
@@ -180,15 +180,20 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
         attempt: Some(attempt),
         ..event
     })?;
-    match was.attempts.first() {
-        // The key stands for these bytes: a backend that sees it with others answers with an error, or worse, does both.
-        Some(first) if first.request_sha256 != dispatch.request_sha256 => return Err(Rejection::HashMismatch.into()),
-        Some(_) => {}
-        None => {
-            let draft = step.draft(was.draft)?;
-            if let Some(approval) = &draft.approval {
-                check_window(step, &draft, approval)?;
-            }
+    // The key stands for these bytes: a backend that sees it with others answers with an error, or worse, does both.
+    if was
+        .attempts
+        .first()
+        .is_some_and(|first| first.request_sha256 != dispatch.request_sha256)
+    {
+        return Err(Rejection::HashMismatch.into());
+    }
+    // While nothing can have had its effect, this is the send that the approval is for, and its time bounds it. Once something may have, a
+    // repetition only finds out.
+    if !was.is_ambiguous() {
+        let draft = step.draft(was.draft)?;
+        if let Some(approval) = &draft.approval {
+            check_window(step, &draft, approval)?;
         }
     }
     step.insert(

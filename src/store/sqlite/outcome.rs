@@ -5,6 +5,7 @@ use rusqlite::named_params;
 use super::failure::Failure;
 use super::step::{Step, whole};
 use crate::audit::{AttemptPart, EventBody, EventKind, EventOutcome, Note, ProviderPart};
+use crate::domain::digest::Digest;
 use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
@@ -208,6 +209,7 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
         ..was.clone()
     };
     step.move_execution(&was, transition, was.fence, &then, |event| EventBody {
+        content_sha256: Some(Digest::of(resolve.evidence.as_bytes())),
         provider: resolve.reference.clone().map(|reference| ProviderPart {
             status: None,
             reference: Some(reference),

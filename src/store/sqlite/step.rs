@@ -6,12 +6,13 @@ use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
 use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, ExecutionPart, PolicyPart, ProviderPart};
-use crate::domain::id::{EventId, RequestId};
+use crate::domain::id::{EventId, RequestId, VerdictId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
     ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition, ExecutionState,
     ExecutionTransition,
 };
+use crate::domain::policy::Answer;
 use crate::domain::time::Timestamp;
 use crate::store::record::{ApprovalRecord, Closing, CredentialRecord, DraftRecord, ExecutionRecord, SignedRecord, StoredVerdict};
 use crate::store::{Op, Rejection};
@@ -393,12 +394,12 @@ pub(super) fn credential_part(credential: &CredentialRecord) -> CredentialPart {
 }
 
 /// The policy's part of an event.
-pub(super) fn policy_part(verdict: &StoredVerdict) -> PolicyPart {
+pub(super) fn policy_part(verdict_id: VerdictId, answer: &Answer) -> PolicyPart {
     PolicyPart {
-        verdict_id: verdict.id,
-        policy: verdict.answer.policy.clone(),
-        outcome: verdict.answer.outcome,
-        rules: verdict.answer.rules.iter().map(|rule| rule.id.clone()).collect(),
+        verdict_id,
+        policy: answer.policy.clone(),
+        outcome: answer.outcome,
+        rules: answer.rules.iter().map(|rule| rule.id.clone()).collect(),
     }
 }
 

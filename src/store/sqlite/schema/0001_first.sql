@@ -54,9 +54,12 @@ INSERT INTO lifecycle (entity, transition, from_state, to_state) VALUES
     ('execution', 'reconcile_pending', 'indeterminate', 'pending'),
     ('execution', 'reconcile_pending', 'handed_off', 'pending'),
     ('execution', 'hand_off', 'indeterminate', 'handed_off'),
+    ('execution', 'hand_off', 'pending', 'handed_off'),
     ('execution', 'resolve_applied', 'handed_off', 'applied'),
+    ('execution', 'resolve_applied', 'pending', 'applied'),
     ('execution', 'resolve_applied', 'indeterminate', 'applied'),
     ('execution', 'resolve_not_applied', 'handed_off', 'not_applied'),
+    ('execution', 'resolve_not_applied', 'pending', 'not_applied'),
     ('execution', 'resolve_not_applied', 'indeterminate', 'not_applied'),
     ('execution', 'reopen', 'applied', 'not_applied'),
     ('execution', 'reopen', 'pending', 'not_applied');
