@@ -4,7 +4,7 @@ use serde_json::json;
 use writ::sandbox::demo;
 
 use super::support::{MINUTE, held, one_key, refused, still_good, until};
-use crate::support::world::{World, execute_request};
+use crate::support::world::{Setup, World, execute_request};
 
 /// From now on no event of this type can be written, until the connection's trigger is dropped.
 fn refuse(world: &World, event: &str) -> rusqlite::Connection {
