@@ -253,7 +253,19 @@ fn run(page: &str) {
     }
 }
 
+/// The commands of the README name these ports; another program on one of them would make every step fail in its own way.
+fn free_ports() {
+    for port in [8700, writ::setup::SANDBOX_PORT] {
+        if let Err(error) = std::net::TcpListener::bind(("127.0.0.1", port)) {
+            panic!(
+                "the README uses 127.0.0.1:{port}, which cannot be taken ({error}): stop what listens there, such as a `writ serve` or `writ sandbox`, and run the tests again"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_readme_does_what_it_shows() {
+    free_ports();
     run("README.md");
 }
