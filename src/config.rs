@@ -133,8 +133,13 @@ pub fn environment(name: &str) -> Option<String> {
 
 fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     let top = Section::new(String::new(), table, log);
-    let broker = top.sub("broker", "a table with `listen`, `public_url` and `audience`")?;
-    let proxy = top.sub("proxy", "a table with `listen`, `audience` and `name`")?;
+    // A table that is missing is one mistake, not one for each of its keys, and hides no other.
+    let (nothing, unread) = (Table::new(), Log::new(""));
+    let empty = |key: &str| Section::new(key.to_owned(), &nothing, &unread);
+    let broker = top.sub("broker", "a table with `listen`, `public_url` and `audience`");
+    let broker = broker.unwrap_or_else(|| empty("broker"));
+    let proxy = top.sub("proxy", "a table with `listen`, `audience` and `name`");
+    let proxy = proxy.unwrap_or_else(|| empty("proxy"));
     let broker_listen = broker.parsed("listen", "an address such as `127.0.0.1:8700`");
     let public_url = broker
         .text("public_url", "the broker's URL, such as `https://broker.example`")
@@ -264,6 +269,20 @@ name = "proxy-1"
             "surprise",
         ] {
             assert!(text.contains(place), "{place} is missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_table_is_one_mistake_and_hides_no_other() {
+        let (broker, proxy) = GOOD.split_at(GOOD.find("[proxy]").unwrap());
+        for (rest, missing, below) in [(broker, "proxy", "proxy."), (proxy, "broker", "broker.")] {
+            let bad = format!("{rest}surprise = 1\n[log]\nformat = \"xml\"\n");
+            let (config, mistakes) = look("writ.toml", &bad, Path::new("."));
+            let places: Vec<_> = mistakes.iter().map(|mistake| mistake.place.as_str()).collect();
+            assert!(places.contains(&missing) && places.contains(&"log.format"), "{places:?}");
+            assert!(places.iter().any(|place| place.ends_with(".surprise")), "{places:?}");
+            assert!(!places.iter().any(|place| place.starts_with(below)), "{places:?}");
+            assert!(config.is_some(), "the check goes on to what the file names");
         }
     }
 

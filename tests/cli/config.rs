@@ -26,6 +26,17 @@ fn every_planted_mistake_is_reported_at_once() {
 }
 
 #[test]
+fn a_missing_table_does_not_hide_what_else_is_wrong() {
+    let work = Work::new();
+    work.edit("writ.toml", "[proxy]", "[prox]");
+    work.edit("policies/cedar/rules.cedar", "@id(", "@idd(");
+    let complaint = work.run(&["config", "check"]).refused(1);
+    for planted in ["proxy: is missing", "prox: is not a setting", "rules.cedar"] {
+        assert!(complaint.contains(planted), "{planted} is missing in:\n{complaint}");
+    }
+}
+
+#[test]
 fn a_secret_that_is_missing_is_reported_to_the_part_that_needs_it() {
     let work = Work::new();
     fs::remove_file(work.path("secrets/shop-write")).unwrap();
