@@ -97,6 +97,8 @@ notes! {
     ClientRevoked = "client.revoke",
     /// An approver, or a key or authority of one, was registered.
     ApproverAdded = "approver.add",
+    /// What an approver may decide was replaced.
+    ApproverAuthorityReplaced = "approver.replace_authority",
     /// An approver was revoked, with all their keys.
     ApproverRevoked = "approver.revoke",
     /// One approver key was revoked.

@@ -28,7 +28,7 @@ use crate::domain::money::Money;
 use crate::domain::name::{Audience, BackendName, CaseId, ClientId, KeyId, OperationName, PrincipalId, TenantId};
 use crate::domain::operation::Consequence;
 use crate::domain::policy::{Answer, Requirement};
-use crate::domain::principal::{Approver, ApproverKey, Client};
+use crate::domain::principal::{Approver, ApproverKey, Authority, Client};
 use crate::domain::time::Timestamp;
 
 /// One intent to change the store.
@@ -652,6 +652,11 @@ pub trait Store: Send + Sync {
 
     /// Registers an approver, or adds keys and authority to one.
     async fn add_approver(&self, op: Op, entry: ApproverEntry) -> Result<Applied<()>, StoreError>;
+
+    /// Replaces everything that an approver may decide; their keys stay. Nobody who is unknown or revoked gets any.
+    ///
+    /// What was signed and not yet exchanged is judged by the new authority: the exchange looks it up again.
+    async fn replace_authority(&self, op: Op, approver: PrincipalId, authority: Vec<Authority>) -> Result<Applied<()>, StoreError>;
 
     /// Revokes an approver and all their keys.
     async fn revoke_approver(&self, op: Op, approver: PrincipalId) -> Result<Applied<()>, StoreError>;

@@ -63,8 +63,14 @@ async fn nobody_approves_what_is_not_theirs_to_decide() {
             entry.approver.authority.iter_mut().for_each(|row| row.valid_from = later)
         })
         .await;
+    let now = world.clock.now();
+    world
+        .add_approver("usr_mia", "usr_ended", move |entry| {
+            entry.approver.authority.iter_mut().for_each(|row| row.valid_to = Some(now))
+        })
+        .await;
     let draft = world.held_draft().await;
-    for stranger in ["usr_ada", "usr_new", "usr_soon"] {
+    for stranger in ["usr_ada", "usr_new", "usr_soon", "usr_ended"] {
         let record = world.record(stranger, &draft, Decision::Approve).await;
         refused(&world, &draft, &record, 403, "approver_without_authority").await;
     }

@@ -87,6 +87,18 @@ async fn an_authority_that_has_ended_stops_counting() {
 }
 
 #[tokio::test]
+async fn an_authority_that_was_made_less_stops_counting() {
+    let world = World::new().await;
+    let draft = approved_by(&world, "usr_mia").await;
+    let mia = world.app.store.approver(&"usr_mia".parse().unwrap()).await.unwrap().unwrap();
+    let mut less = mia.approver.authority.clone();
+    less.iter_mut().for_each(|row| row.limit.as_mut().unwrap().max_minor = 1);
+    let replaced = world.app.store.replace_authority(world.op(), mia.approver.id, less);
+    replaced.await.unwrap();
+    goes_stale(&world, &draft, 400, "approval_insufficient", 0).await;
+}
+
+#[tokio::test]
 async fn of_two_signatures_one_that_is_gone_is_one_too_few() {
     let world = World::new().await;
     let charge = world.charge(600_000, "usd").await;

@@ -96,6 +96,11 @@ async fn administration_repeats(world: World) {
     repeats!(world, revoke_client(id), other: revoke_client("c-2".parse().unwrap()));
     let approver = world.approver("zoe");
     repeats!(world, add_approver(approver), other: add_approver(world.approver("max")));
+    let (zoe, rows) = (
+        "usr_zoe".parse::<writ::domain::name::PrincipalId>().unwrap(),
+        world.approver("mia").approver.authority,
+    );
+    repeats!(world, replace_authority(zoe, rows), other: replace_authority(zoe.clone(), Vec::new()));
     let kid: writ::domain::name::KeyId = "k-zoe".parse().unwrap();
     repeats!(world, revoke_key(kid), other: revoke_key("k-mia".parse().unwrap()));
     let who: writ::domain::name::PrincipalId = "usr_zoe".parse().unwrap();

@@ -10,6 +10,7 @@ super::over_one_and_two_connections! {
     a_client_is_registered_once_and_stays_revoked,
     an_approver_gains_keys_and_authority_but_loses_none,
     a_revoked_approver_gains_nothing,
+    authority_is_replaced_as_a_whole_and_only_for_who_is_registered,
     a_key_belongs_to_one_approver,
 }
 
@@ -88,6 +89,32 @@ async fn a_revoked_approver_gains_nothing(world: World) {
     assert_eq!(rejection(again), Rejection::Exists("usr_mia (revoked)".to_owned()));
     let key = world.store().approver_key(&"k-mia".parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(key.revoked_at, Some(world.now()), "all keys go with their approver");
+}
+
+async fn authority_is_replaced_as_a_whole_and_only_for_who_is_registered(world: World) {
+    let before = world.approver("mia");
+    let mut row = before.approver.authority[0].clone();
+    row.queue = "security".parse().unwrap();
+    row.valid_to = Some(world.now().plus(HOUR));
+    let replace = |name: &str| {
+        let (op, id, rows) = (world.op(), name.parse().unwrap(), vec![row.clone()]);
+        world.store().replace_authority(op, id, rows)
+    };
+    world.store().revoke_approver(world.op(), "usr_tom".parse().unwrap()).await.unwrap();
+    let events = world.events().await.len();
+    for nobody in ["usr_nobody", "usr_tom"] {
+        assert_eq!(rejection(replace(nobody).await), Rejection::NotFound, "{nobody}");
+    }
+    let tom = world.store().approver(&"usr_tom".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(tom.approver.authority, world.approver("tom").approver.authority);
+    assert_eq!(world.events().await.len(), events, "who was refused wrote nothing");
+    replace("usr_mia").await.unwrap();
+    let mia = world.store().approver(&"usr_mia".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(mia.approver.authority, [row.clone()]);
+    assert_eq!(mia.keys, before.keys, "the keys stay");
+    let told = world.events().await.pop().unwrap();
+    assert_eq!(told["type"], "approver.replace_authority");
+    assert_eq!(told["subject"], "usr_mia");
 }
 
 async fn a_key_belongs_to_one_approver(world: World) {

@@ -41,7 +41,7 @@ use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
-use crate::domain::principal::ApproverKey;
+use crate::domain::principal::{ApproverKey, Authority};
 
 /// Where a step's time and ids come from.
 struct Tools {
@@ -187,6 +187,11 @@ impl Store for SqliteStore {
 
     async fn add_approver(&self, op: Op, entry: ApproverEntry) -> Result<Applied<()>, StoreError> {
         self.once(op, "add_approver", entry, registry::add_approver).await
+    }
+
+    async fn replace_authority(&self, op: Op, approver: PrincipalId, authority: Vec<Authority>) -> Result<Applied<()>, StoreError> {
+        self.once(op, "replace_authority", (approver, authority), registry::replace_authority)
+            .await
     }
 
     async fn revoke_approver(&self, op: Op, approver: PrincipalId) -> Result<Applied<()>, StoreError> {

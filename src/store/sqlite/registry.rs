@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::audit::{EventBody, EventKind, Note};
 use crate::domain::digest::Digest;
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
-use crate::domain::principal::{Approver, ApproverKey, Client};
+use crate::domain::principal::{Approver, ApproverKey, Authority, Client};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::contract::{ApproverEntry, ClientEntry};
@@ -99,6 +99,19 @@ pub(super) fn add_approver(step: &mut Step<'_>, entry: &ApproverEntry) -> Result
         }
     }
     tell(step, Note::ApproverAdded, new.id.as_str())
+}
+
+/// Replaces the authority of an approver who is not revoked.
+pub(super) fn replace_authority(step: &mut Step<'_>, input: &(PrincipalId, Vec<Authority>)) -> Result<(), Failure> {
+    let (approver, authority) = input;
+    let changed = step.change(
+        "UPDATE approver SET authority = :authority WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": approver.as_str(), ":authority": to_json(authority)? },
+    )?;
+    if changed == 0 {
+        return Err(Rejection::NotFound.into());
+    }
+    tell(step, Note::ApproverAuthorityReplaced, approver.as_str())
 }
 
 fn insert_key(step: &Step<'_>, approver: &PrincipalId, key: &ApproverKey) -> Result<(), Failure> {
