@@ -7,17 +7,20 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::context::{At, CliError, Context};
-use super::words::{Algorithm, AuthorityArg, authorities, authority};
+use super::words::{Algorithm, AuthorityArg, authority, authority_words, moment};
 use crate::approval::read_public_key;
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::principal::{Approver, ApproverKey, Authority};
+use crate::domain::time::Timestamp;
 use crate::setup;
 use crate::store::contract::ApproverEntry;
 use crate::store::{Rejection, Store, StoreError};
 
-/// Register, list and revoke approvers.
+/// Register, change, list and revoke approvers.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ approver list\n  writ approver revoke usr_lea")]
+#[command(
+    after_help = "Examples:\n  writ approver list\n  writ approver set-authority usr_lea --authority 'refund.*:finance.refunds:usd:100000'\n  writ approver revoke usr_lea"
+)]
 pub(super) struct ApproverArgs {
     #[command(subcommand)]
     command: ApproverCommand,
@@ -26,6 +29,7 @@ pub(super) struct ApproverArgs {
 #[derive(Subcommand)]
 enum ApproverCommand {
     Add(Add),
+    SetAuthority(SetAuthority),
     List(List),
     Revoke(Revoke),
 }
@@ -33,7 +37,7 @@ enum ApproverCommand {
 /// Register an approver, or give one more keys and authority.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  writ approver add usr_lea --key-file lea.pub.pem --alg ES256 --authority 'refund.*:finance.refunds:usd:500000'\n  writ approver add usr_lea --authority 'email.*:account.admins'"
+    after_help = "Examples:\n  writ approver add usr_lea --key-file lea.pub.pem --alg ES256 --authority 'refund.*:finance.refunds:usd:500000'\n  writ approver add usr_lea --authority 'email.*:account.admins' --valid-until 2026-12-31T23:59:59Z"
 )]
 struct Add {
     /// The approver: a person (`usr_`) or a service (`svc_`).
@@ -53,17 +57,69 @@ struct Add {
     /// The service that signs for the approver, `iss` in its records.
     #[arg(long, default_value = setup::LOCAL_ISSUER)]
     issuer: String,
-    /// What the approver may decide, such as `refund.*:finance.refunds:usd:500000`; may be given again.
+    /// First moment the key signs no longer.
+    #[arg(long, value_name = "RFC3339", value_parser = moment)]
+    key_until: Option<Timestamp>,
+    /// What the approver may decide, beside what they may already, such as `refund.*:finance.refunds:usd:500000`; may be given again.
     #[arg(long, value_name = "OPERATION:QUEUE[:CURRENCY:MAX_MINOR]", value_parser = authority)]
     authority: Vec<AuthorityArg>,
-    /// Who gives the authority.
-    #[arg(long, value_name = "PERSON", default_value = "usr_operator")]
-    granted_by: PrincipalId,
+    #[command(flatten)]
+    grant: Grant,
     #[command(flatten)]
     at: At,
 }
 
-/// List the approvers with their keys and authority, revoked ones included.
+/// Say anew what an approver may decide: less, more, or for another time. Their keys stay. What was signed and not yet exchanged is judged by it too.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ approver set-authority usr_lea --authority 'refund.*:finance.refunds:usd:100000' --config work/writ.toml\n  writ approver set-authority usr_lea --authority 'email.*:account.admins' --valid-until 2026-12-31T23:59:59Z"
+)]
+struct SetAuthority {
+    /// The approver.
+    id: PrincipalId,
+    /// All that the approver may decide from now on, such as `refund.*:finance.refunds:usd:500000`; may be given again.
+    #[arg(long, value_name = "OPERATION:QUEUE[:CURRENCY:MAX_MINOR]", value_parser = authority, required = true)]
+    authority: Vec<AuthorityArg>,
+    #[command(flatten)]
+    grant: Grant,
+    #[command(flatten)]
+    at: At,
+}
+
+/// Who gives authority, and for which time.
+#[derive(Args)]
+struct Grant {
+    /// First moment the authority holds; now if not given.
+    #[arg(long, value_name = "RFC3339", value_parser = moment, requires = "authority")]
+    valid_from: Option<Timestamp>,
+    /// First moment it holds no longer; without it there is none.
+    #[arg(long, value_name = "RFC3339", value_parser = moment, requires = "authority")]
+    valid_until: Option<Timestamp>,
+    /// Who gives the authority.
+    #[arg(long, value_name = "PERSON", default_value = "usr_operator")]
+    granted_by: PrincipalId,
+}
+
+impl Grant {
+    /// The rows that are given, for this time.
+    fn rows(&self, given: &[AuthorityArg], now: Timestamp) -> Result<Vec<Authority>, CliError> {
+        let from = self.valid_from.unwrap_or(now);
+        if self.valid_until.is_some_and(|until| until <= from) {
+            return Err(CliError::usage("--valid-until must be later than the moment the authority begins"));
+        }
+        let row = |row: &AuthorityArg| Authority {
+            operations: row.operations.clone(),
+            queue: row.queue.clone(),
+            limit: row.limit,
+            valid_from: from,
+            valid_to: self.valid_until,
+            granted_by: self.granted_by.clone(),
+        };
+        Ok(given.iter().map(row).collect())
+    }
+}
+
+/// List the approvers with their keys and authority, each with its end; revoked ones included.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  writ approver list --config work/writ.toml")]
 struct List {
@@ -89,11 +145,13 @@ impl ApproverArgs {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self.command {
             ApproverCommand::Add(add) => add.run(context).await,
+            ApproverCommand::SetAuthority(set) => set.run(context).await,
             ApproverCommand::List(list) => {
                 let approvers = list.at.store(context)?.approvers().await.map_err(CliError::failed)?;
                 let values: Vec<Value> = approvers.iter().map(value).collect();
                 context.out.answer(&json!({ "approvers": values }), |out| {
-                    let rows: Vec<Vec<String>> = approvers.iter().map(row).collect();
+                    let now = context.outside.clock.now();
+                    let rows: Vec<Vec<String>> = approvers.iter().map(|entry| row(entry, now)).collect();
                     out.table(&["approver", "keys", "may decide", "revoked"], &rows)
                 })
             }
@@ -117,8 +175,15 @@ impl Add {
                 "name a key with --public or --key-file, or authority with --authority, or both",
             ));
         }
-        let store = self.at.store(context)?;
         let now = context.outside.clock.now();
+        if given.is_none() && self.key_until.is_some() {
+            return Err(CliError::usage("--key-until is for a key; name one with --public or --key-file"));
+        }
+        if self.key_until.is_some_and(|until| until <= now) {
+            return Err(CliError::usage("--key-until must be later than now"));
+        }
+        let authority = self.grant.rows(&self.authority, now)?;
+        let store = self.at.store(context)?;
         let mut keys = Vec::new();
         if let Some(text) = given {
             let kind = self.alg.kind();
@@ -133,22 +198,14 @@ impl Add {
                 public: read_public_key(kind, &text).map_err(CliError::failed)?,
                 // A record may have been signed by a clock a little behind ours.
                 not_before: now.minus(Duration::from_secs(5)),
-                not_after: None,
+                not_after: self.key_until,
                 revoked_at: None,
             });
         }
-        let row = |row: &AuthorityArg| Authority {
-            operations: row.operations.clone(),
-            queue: row.queue.clone(),
-            limit: row.limit,
-            valid_from: now,
-            valid_to: None,
-            granted_by: self.granted_by.clone(),
-        };
         let entry = ApproverEntry {
             approver: Approver {
                 id: self.id.clone(),
-                authority: self.authority.iter().map(row).collect(),
+                authority,
                 created_at: now,
                 revoked_at: None,
             },
@@ -165,6 +222,26 @@ impl Add {
                 ("approver", self.id.to_string()),
                 ("key", if kids.is_empty() { "-".to_owned() } else { kids.join(" ") }),
             ])
+        })
+    }
+}
+
+impl SetAuthority {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let rows = self.grant.rows(&self.authority, context.outside.clock.now())?;
+        let store = self.at.store(context)?;
+        let value = json!({ "id": self.id, "authority": rows.iter().map(authority_value).collect::<Vec<_>>() });
+        let words: Vec<String> = rows.iter().map(authority_words).collect();
+        let replaced = store.replace_authority(context.op(), self.id.clone(), rows).await;
+        replaced.map_err(|error| match error {
+            StoreError::Rejected(Rejection::NotFound) => CliError::failed(format!(
+                "there is no approver {} who is not revoked; `writ approver list` names them",
+                self.id
+            )),
+            other => CliError::failed(other),
+        })?;
+        context.out.answer(&value, |out| {
+            out.pairs(&[("approver", self.id.to_string()), ("may decide", words.join(" "))])
         })
     }
 }
@@ -209,20 +286,40 @@ fn value(entry: &ApproverEntry) -> Value {
         })
     });
     json!({
-        "id": entry.approver.id, "authority": authorities(&entry.approver.authority), "keys": keys.collect::<Vec<_>>(),
+        "id": entry.approver.id, "authority": entry.approver.authority.iter().map(authority_value).collect::<Vec<_>>(), "keys": keys.collect::<Vec<_>>(),
         "created_at": entry.approver.created_at, "revoked_at": entry.approver.revoked_at,
     })
 }
 
-fn row(entry: &ApproverEntry) -> Vec<String> {
-    let keys = entry.keys.iter().map(|key| match key.revoked_at {
-        None => key.kid.to_string(),
-        Some(_) => format!("{} (revoked)", key.kid),
+fn authority_value(row: &Authority) -> Value {
+    json!({
+        "may": authority_words(row), "valid_from": row.valid_from, "valid_until": row.valid_to, "granted_by": row.granted_by,
+    })
+}
+
+fn row(entry: &ApproverEntry, now: Timestamp) -> Vec<String> {
+    let keys = entry.keys.iter().map(|key| match (key.revoked_at, key.not_after) {
+        (Some(_), _) => format!("{} (revoked)", key.kid),
+        (None, Some(end)) => format!("{} ({})", key.kid, ending(end, now)),
+        (None, None) => key.kid.to_string(),
+    });
+    let authority = entry.approver.authority.iter().map(|row| {
+        let begins = (now < row.valid_from).then(|| format!("from {}", row.valid_from));
+        let ends = row.valid_to.map(|end| ending(end, now));
+        let dates: Vec<String> = begins.into_iter().chain(ends).collect();
+        match dates.as_slice() {
+            [] => authority_words(row),
+            dates => format!("{} ({})", authority_words(row), dates.join(", ")),
+        }
     });
     vec![
         entry.approver.id.to_string(),
         keys.collect::<Vec<_>>().join(" "),
-        authorities(&entry.approver.authority).join(" "),
+        authority.collect::<Vec<_>>().join(" "),
         entry.approver.revoked_at.map_or_else(|| "-".to_owned(), |at| at.to_string()),
     ]
+}
+
+fn ending(end: Timestamp, now: Timestamp) -> String {
+    format!("{} {end}", if now < end { "until" } else { "ended" })
 }

@@ -8,6 +8,7 @@ use crate::domain::lifecycle::DraftState;
 use crate::domain::money::Currency;
 use crate::domain::operation::Stage;
 use crate::domain::principal::{Authority, KeyKind, OperationPattern, Permission, Role};
+use crate::domain::time::Timestamp;
 
 /// The algorithm of an approver's key.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,6 +98,11 @@ pub(super) fn authority(text: &str) -> Result<AuthorityArg, String> {
     })
 }
 
+/// A moment in RFC 3339, such as `2026-12-31T23:59:59Z`.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "expected a moment in RFC 3339 such as `2026-12-31T23:59:59Z`".to_owned())
+}
+
 /// The words of roles.
 pub(super) fn roles(roles: &BTreeSet<Role>) -> Vec<&'static str> {
     roles.iter().map(|role| role.as_str()).collect()
@@ -114,10 +120,8 @@ pub(super) fn permissions(permissions: &[Permission]) -> Vec<String> {
         .collect()
 }
 
-/// Authority as it is given.
-pub(super) fn authorities(rows: &[Authority]) -> Vec<String> {
-    let limit = |row: &Authority| row.limit.map(|l| format!(":{}:{}", l.currency, l.max_minor)).unwrap_or_default();
-    rows.iter()
-        .map(|row| format!("{}:{}{}", row.operations, row.queue, limit(row)))
-        .collect()
+/// Authority as it is given, without its dates.
+pub(super) fn authority_words(row: &Authority) -> String {
+    let limit = row.limit.map(|l| format!(":{}:{}", l.currency, l.max_minor)).unwrap_or_default();
+    format!("{}:{}{limit}", row.operations, row.queue)
 }
