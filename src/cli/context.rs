@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use serde_json::json;
 
-use super::output::Output;
+use super::output::{Format, Output};
 use crate::app::{self, Faults, Outside};
 use crate::audit::{Actor, ActorKind};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::domain::id::OperationId;
 use crate::store::{Op, Store};
 
@@ -34,10 +35,24 @@ impl Context {
     pub(super) fn op(&self) -> Op {
         Op {
             id: OperationId::generate(&*self.outside.clock, &*self.outside.entropy),
-            actor: Actor::new(ActorKind::Person, "command-line"),
+            actor: Actor::new(ActorKind::Person, format!("command-line:{}", user(&config::environment))),
             request: None,
         }
     }
+}
+
+/// The operating system's user as the environment names them, whoever they were before `sudo`; a name for the log, not a proof.
+fn user(environment: &dyn Fn(&str) -> Option<String>) -> String {
+    let plain = |name: String| -> String {
+        let kept = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+        kept.take(64).collect()
+    };
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .into_iter()
+        .filter_map(environment)
+        .map(plain)
+        .find(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Which working directory is meant.
@@ -94,17 +109,22 @@ impl CliError {
         Self::Usage(why.to_string())
     }
 
-    /// Says what went wrong on standard error, and which exit code tells it.
-    pub(super) fn report(&self) -> ExitCode {
+    /// Says what went wrong on standard error, as lines for people or as one object for programs, and which exit code tells it.
+    pub(super) fn report(&self, format: Format) -> ExitCode {
         let (lines, code) = match self {
             Self::Usage(line) => (std::slice::from_ref(line), 2),
             Self::Failed(lines) => (lines.as_slice(), 1),
             Self::Closed => return ExitCode::SUCCESS,
         };
         let mut errors = std::io::stderr().lock();
-        for line in lines {
-            // Nobody is left to be told if this cannot be printed.
-            drop(writeln!(errors, "error: {line}"));
+        // Nobody is left to be told if this cannot be printed.
+        match format {
+            Format::Json => drop(writeln!(
+                errors,
+                "{}",
+                json!({ "error": lines.join("\n"), "errors": lines, "exit": code })
+            )),
+            Format::Text => lines.iter().for_each(|line| drop(writeln!(errors, "error: {line}"))),
         }
         ExitCode::from(code)
     }
@@ -122,5 +142,21 @@ impl From<std::io::Error> for CliError {
             return Self::Closed;
         }
         Self::failed(format!("the output cannot be written: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_before_sudo_is_named_in_characters_that_are_safe_in_a_log() {
+        let with = |pairs: &'static [(&'static str, &'static str)]| {
+            user(&move |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(with(&[("USER", "root"), ("SUDO_USER", "mia")]), "mia");
+        assert_eq!(with(&[("LOGNAME", "t om\n\u{1b}[2J-1")]), "tom2J-1");
+        assert_eq!(with(&[("SUDO_USER", "\u{202e}"), ("USER", "ann.x_1")]), "ann.x_1");
+        assert_eq!(with(&[]), "unknown");
     }
 }

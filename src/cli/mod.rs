@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use self::context::{CliError, Context};
-use self::output::Output;
+use self::output::{Format, Output};
 
 /// What `writ` is told to do.
 #[derive(Parser)]
@@ -43,7 +43,7 @@ use self::output::Output;
     propagate_version = false
 )]
 struct Cli {
-    /// Print JSON for programs instead of text for people.
+    /// Print JSON for programs instead of text for people; a failure is one JSON object on standard error.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -81,15 +81,22 @@ pub fn command() -> clap::Command {
 
 /// Runs what the arguments say; the first of them is the program's name.
 pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() && asks_for_json(&arguments) => {
+            let text = error.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim();
+            return CliError::usage(text).report(Format::Json);
+        }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
             drop(error.print());
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let context = Context::new(Output::new(if cli.json { output::Format::Json } else { output::Format::Text }));
+    let format = if cli.json { Format::Json } else { Format::Text };
+    let context = Context::new(Output::new(format));
     let ended = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -97,8 +104,13 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         .and_then(|runtime| runtime.block_on(dispatch(cli.command, &context)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => error.report(format),
     }
+}
+
+/// Whether `--json` is among arguments that were not understood.
+fn asks_for_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
 async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {

@@ -120,11 +120,122 @@ fn an_approver_gets_a_second_key_and_loses_the_first() {
     let list = work.json(&["approver", "list"]);
     let approvers = list["approvers"].as_array().unwrap();
     let lea = approvers.iter().find(|a| a["id"] == "usr_lea").unwrap();
-    assert_eq!(lea["authority"][0], authority);
+    assert_eq!(lea["authority"][0]["may"], authority);
     assert!(
         lea["keys"][0]["revoked_at"].is_string() && lea["keys"][1]["revoked_at"].is_null(),
         "{lea}"
     );
     work.run(&["approver", "revoke", "usr_lea"]).ok();
     assert!(work.run(&["approver", "list"]).ok().contains("usr_lea-2 (revoked)"));
+}
+
+fn lea(work: &Work) -> Value {
+    let list = work.json(&["approver", "list"]);
+    list["approvers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|a| a["id"] == "usr_lea")
+        .cloned()
+        .unwrap()
+}
+
+#[test]
+fn dates_that_make_no_sense_are_not_understood() {
+    let work = Work::new();
+    let authority = ["approver", "add", "usr_lea", "--authority", "refund.*:finance.refunds:usd:1"];
+    for wrong in [
+        &["--valid-until", "tomorrow"][..],
+        &["--valid-until", "2020-01-01T00:00:00Z"],
+        &["--valid-from", "2030-01-02T00:00:00Z", "--valid-until", "2030-01-01T00:00:00Z"],
+        &["--key-until", "2030-01-01T00:00:00Z"],
+    ] {
+        work.run(&[&authority[..], wrong].concat()).refused(2);
+    }
+    let dates_alone = [
+        "approver",
+        "add",
+        "usr_lea",
+        "--public",
+        "AAAA",
+        "--valid-until",
+        "2030-01-01T00:00:00Z",
+    ];
+    work.run(&dates_alone).refused(2);
+    let past = [
+        "approver",
+        "add",
+        "usr_lea",
+        "--public",
+        "AAAA",
+        "--key-until",
+        "2020-01-01T00:00:00Z",
+    ];
+    work.run(&past).refused(2);
+    work.run(&["approver", "set-authority", "usr_mia"]).refused(2);
+    assert!(!work.run(&["approver", "list"]).ok().contains("lea"));
+}
+
+#[test]
+fn authority_and_key_have_the_dates_that_were_given() {
+    let work = Work::new();
+    let pair = ["keys", "generate", "--approver", "usr_lea", "--out"];
+    let made = work.json(&[&pair[..], &[&work.text("lea.pem")]].concat());
+    let who = ["approver", "add", "usr_lea", "--public", made["public"].as_str().unwrap()];
+    let what = [
+        "--authority",
+        "refund.*:finance.refunds:usd:500000",
+        "--key-until",
+        "2190-01-01T00:00:00Z",
+    ];
+    let when = ["--valid-from", "2180-01-01T00:00:00+02:00", "--valid-until", "2181-01-01T00:00:00Z"];
+    work.run(&[&who[..], &what, &when].concat()).ok();
+    let shown = lea(&work);
+    assert_eq!(shown["authority"][0]["valid_from"], "2179-12-31T22:00:00.000Z");
+    assert_eq!(shown["authority"][0]["valid_until"], "2181-01-01T00:00:00.000Z");
+    assert_eq!(shown["keys"][0]["not_after"], "2190-01-01T00:00:00.000Z");
+    let list = work.run(&["approver", "list"]).ok();
+    for words in ["(from 2179-12-31T22:00:00.000Z, until 2181-", "usr_lea-1 (until 2190-"] {
+        assert!(list.contains(words), "{words} is missing in:\n{list}");
+    }
+}
+
+#[test]
+fn authority_can_be_made_less() {
+    let work = Work::new();
+    let less = ["--authority", "refund.*:finance.refunds:usd:100"];
+    for nobody in ["usr_nobody", "usr_tom"] {
+        if nobody == "usr_tom" {
+            work.run(&["approver", "revoke", nobody]).ok();
+        }
+        let complaint = work.run(&[&["approver", "set-authority", nobody][..], &less].concat()).refused(1);
+        assert!(complaint.contains(nobody) && complaint.contains("not revoked"), "{complaint}");
+    }
+    let large = "refund.*:finance.refunds:usd:500000";
+    work.run(&[
+        "approver",
+        "add",
+        "usr_lea",
+        "--authority",
+        large,
+        "--authority",
+        "email.*:account.admins",
+    ])
+    .ok();
+    work.run(&[&["approver", "set-authority", "usr_lea"][..], &less, &["--granted-by", "usr_boss"]].concat())
+        .ok();
+    let shown = lea(&work);
+    assert_eq!(shown["authority"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["authority"][0]["may"], "refund.*:finance.refunds:usd:100");
+    assert_eq!(shown["authority"][0]["granted_by"], "usr_boss");
+}
+
+#[test]
+fn the_log_names_the_user_who_changed_a_registry() {
+    let work = Work::new();
+    work.run_as("mia;\n", &["approver", "revoke", "usr_tom"]).ok();
+    let events = work.run(&["events"]).ok();
+    let told: Value = serde_json::from_str(events.lines().find(|line| line.contains("approver.revoke")).unwrap()).unwrap();
+    assert_eq!(told["actor"]["kind"], "person");
+    assert_eq!(told["actor"]["id"], "command-line:mia");
 }

@@ -33,7 +33,8 @@ impl Ran {
     /// Its complaint, if it ended with this code.
     pub fn refused(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
-        assert!(self.err.contains("error: "), "{}", self.err);
+        let told = self.err.contains("error: ") || self.err.contains("\"error\":");
+        assert!(told, "{}", self.err);
         self.err
     }
 }
@@ -51,7 +52,11 @@ pub fn writ(arguments: &[&str]) -> Ran {
 
 /// Runs `writ` with this on its standard input.
 pub fn fed(arguments: &[&str], input: &str) -> Ran {
-    let mut child = command(arguments)
+    ended(command(arguments), input)
+}
+
+fn ended(mut command: Command, input: &str) -> Ran {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -186,6 +191,13 @@ impl Work {
     /// Runs `writ ARGUMENTS --config` this directory.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         writ(&[arguments, &["--config", &self.config]].concat())
+    }
+
+    /// As [`Work::run`], where `sudo` was called by this user.
+    pub fn run_as(&self, user: &str, arguments: &[&str]) -> Ran {
+        let mut command = command(&[arguments, &["--config", &self.config]].concat());
+        command.env("SUDO_USER", user);
+        ended(command, "")
     }
 
     /// Its answer in JSON.

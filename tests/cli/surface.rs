@@ -53,6 +53,36 @@ fn what_is_not_understood_ends_with_2() {
     }
 }
 
+/// The one JSON object on standard error.
+fn complaint(ran: super::support::Ran) -> Value {
+    assert_eq!(ran.out, "");
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    serde_json::from_str(&ran.err).unwrap_or_else(|error| panic!("{error} in {}", ran.err))
+}
+
+#[test]
+fn with_json_a_failure_is_one_object_on_standard_error() {
+    let work = Work::new();
+    work.edit("writ.toml", "lease    = \"60s\"", "lease = \"1h\"\nleese = 1");
+    let ran = work.run(&["config", "check", "--json"]);
+    assert_eq!(ran.code, Some(1));
+    let told = complaint(ran);
+    assert_eq!(told["exit"], 1);
+    let errors = told["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 2, "{told}");
+    for error in errors {
+        assert!(told["error"].as_str().unwrap().contains(error.as_str().unwrap()), "{told}");
+    }
+    for arguments in [&["--json", "frobnicate"][..], &["approver", "add", "usr_lea", "--json"]] {
+        let ran = writ(arguments);
+        assert_eq!(ran.code, Some(2));
+        let told = complaint(ran);
+        assert_eq!(told["exit"], 2);
+        assert!(!told["error"].as_str().unwrap().starts_with("error:"), "{told}");
+    }
+    assert!(writ(&["frobnicate", "--", "--json"]).err.starts_with("error: "));
+}
+
 #[test]
 fn the_version_is_the_packages() {
     assert_eq!(writ(&["--version"]).ok(), format!("writ {}\n", env!("CARGO_PKG_VERSION")));
