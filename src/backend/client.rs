@@ -12,8 +12,9 @@ use url::{Host, Url};
 
 use super::address::refusal;
 use super::answer::Answer;
+use super::headers::is_reserved;
 use super::operation::{Backend, Private, ReadPlan};
-use super::secrets::{Credential, Environment, Headers, Need, is_reserved};
+use super::secrets::{Credential, Environment, Headers, Need};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
 use crate::settings::Mistake;
@@ -97,7 +98,7 @@ impl Client {
             insert(&mut headers, name, value).map_err(ReadError::Foreign)?;
         }
         if let Some((name, value)) = held {
-            headers.insert(name.clone(), value.clone());
+            put(&mut headers, name.clone(), value.clone()).map_err(ReadError::Foreign)?;
         }
         let response = self.http.get(url).headers(headers).send().await.map_err(|error| {
             if error.is_connect() {
@@ -156,11 +157,14 @@ impl Client {
             insert(&mut headers, name, value)?;
         }
         if let KeyPlacement::Header { name, quoted } = &request.idempotency_key {
+            if is_reserved(name) {
+                return Err(format!("the stored request puts its key into the header `{name}`"));
+            }
             let text = if *quoted { format!("\"{key}\"") } else { key.to_string() };
             insert(&mut headers, name, &text)?;
         }
         if let Some((name, value)) = held {
-            headers.insert(name.clone(), value.clone());
+            put(&mut headers, name.clone(), value.clone())?;
         }
         Ok((method, url, headers))
     }
@@ -204,6 +208,14 @@ impl Client {
 fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header's name"))?;
     let value = HeaderValue::from_str(value).map_err(|_| format!("the header `{name}` holds characters it cannot carry"))?;
+    put(headers, name, value)
+}
+
+/// Adds a header that is not there yet: the second would replace the first, and what left would not be what was approved.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) -> Result<(), String> {
+    if headers.contains_key(&name) {
+        return Err(format!("the header `{name}` is set twice: give it one place in the backend file"));
+    }
     headers.insert(name, value);
     Ok(())
 }

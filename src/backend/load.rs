@@ -10,10 +10,11 @@ use toml::Table;
 use url::{Host, Url};
 
 use super::address::refusal;
+use super::headers::{Taken, header_name};
 use super::load_operation::{Shared, operation};
 use super::money::Currencies;
 use super::operation::{Backend, Operation, Private};
-use super::secrets::{Auth, header_name};
+use super::secrets::Auth;
 use crate::domain::digest::Digest;
 use crate::domain::draft::AdapterRef;
 use crate::domain::money::Currency;
@@ -74,6 +75,13 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     let auth = top
         .sub("auth", "a table with `kind`, `facts`, `read` and `write`")
         .and_then(|section| Auth::read(section, dir));
+    let mut taken = Taken::default();
+    if let Some((place, name)) = auth.as_ref().and_then(Auth::header) {
+        taken.claim(name, place, log);
+    }
+    for name in headers.keys() {
+        taken.claim(name, &format!("headers.{name}"), log);
+    }
     let currencies = top.maybe_sub("currency").map(currencies).unwrap_or_default();
     let adapter = name.clone().map(|name| AdapterRef {
         name,
@@ -81,6 +89,7 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     });
     let shared = Shared {
         currencies: &currencies,
+        taken: &taken,
         total_timeout: total_timeout.unwrap_or_default(),
     };
     let drafts: Vec<_> = top

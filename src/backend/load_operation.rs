@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::answer::{Fields, pointer_at};
 use super::classify::Outcome;
 use super::condition::Condition;
+use super::headers::Taken;
 use super::load_request::request;
 use super::load_rules::{idempotency, reconcile, retry, rules};
 use super::money::Currencies;
@@ -22,6 +23,8 @@ use crate::settings::{Section, one_of};
 /// What the operations of a file have in common.
 pub(super) struct Shared<'a> {
     pub(super) currencies: &'a Currencies,
+    /// The headers that every request carries.
+    pub(super) taken: &'a Taken,
     pub(super) total_timeout: Duration,
 }
 
@@ -166,12 +169,13 @@ fn write(
         })
         .collect();
     let precondition = section.maybe_sub("precondition").and_then(|sub| precondition(sub, &reads));
+    let mut taken = shared.taken.clone();
     let request = section
         .sub("request", "a table with `method`, `path`, `encoding` and `body`")
-        .and_then(|sub| request(sub, names));
+        .and_then(|sub| request(sub, names, &mut taken));
     let known = [names.version.as_slice(), &[("draft.id", Reference::DraftId)]].concat();
     let rules = rules(section, names.with(&known), consequence, resource_param, amount);
-    let key = idempotency(section);
+    let key = idempotency(section, &mut taken);
     // What follows is judged as if a key were sent, so that one mistake does not hide the next.
     let (placement, window) = key.clone().unwrap_or_else(assumed);
     let with_key = [known.as_slice(), &[("idem.key", Reference::Key)]].concat();
@@ -189,11 +193,6 @@ fn write(
     let (mut request, retry) = (request?, retry?);
     if placement == KeyPlacement::Body && request.body.keys() == 0 {
         section.wrong("request.body", "does not hold `{idem.key}`, though `idempotency.place` is `body`");
-    }
-    if let KeyPlacement::Header { name, .. } = &placement
-        && request.headers.iter().any(|(other, _)| other == name)
-    {
-        section.wrong("request.headers", format!("`{name}` is where the idempotency key goes: remove it"));
     }
     key?;
     request.placement = placement;

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
+use super::headers::{Taken, header_name};
 use super::load_operation::Names;
 use super::operation::{Body, Encoding, Request};
-use super::secrets::header_name;
 use super::template::{Expression, Path, Reference, Scope};
 use crate::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
 use crate::settings::Section;
 
 /// The table `request`; where the key goes is filled in by the caller.
-pub(super) fn request(sub: Section<'_>, names: &Names) -> Option<Request> {
+pub(super) fn request(sub: Section<'_>, names: &Names, taken: &mut Taken) -> Option<Request> {
     let method = sub.word(
         "method",
         &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE")],
@@ -20,7 +20,7 @@ pub(super) fn request(sub: Section<'_>, names: &Names) -> Option<Request> {
     let path = sub.text("path", "a path such as `/v1/refunds`");
     let path = path.and_then(|path| Path::read(path, &sub.at("path"), names.with(&[]), sub.log()));
     let encoding = sub.word("encoding", &[("form", Encoding::Form), ("json", Encoding::Json)]);
-    let headers = request_headers(sub.maybe_sub("headers"), names);
+    let headers = request_headers(sub.maybe_sub("headers"), names, taken);
     let others = [
         names.version.as_slice(),
         &[("draft.id", Reference::DraftId), ("idem.key", Reference::Key)],
@@ -52,7 +52,7 @@ pub(super) fn request(sub: Section<'_>, names: &Names) -> Option<Request> {
     })
 }
 
-fn request_headers(section: Option<Section<'_>>, names: &Names) -> Vec<(String, Expression)> {
+fn request_headers(section: Option<Section<'_>>, names: &Names, taken: &mut Taken) -> Vec<(String, Expression)> {
     let Some(section) = section else { return Vec::new() };
     let none = BTreeSet::new();
     let scope = Scope {
@@ -70,9 +70,11 @@ fn request_headers(section: Option<Section<'_>>, names: &Names) -> Vec<(String, 
             );
             continue;
         }
-        if header_name(&section, name, name).is_some()
-            && let Some(value) = Expression::read(value, &section.at(name), scope, section.log())
-        {
+        if header_name(&section, name, name).is_none() {
+            continue;
+        }
+        taken.claim(name, &section.at(name), section.log());
+        if let Some(value) = Expression::read(value, &section.at(name), scope, section.log()) {
             out.push((name.to_owned(), value));
         }
     }

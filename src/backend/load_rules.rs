@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::answer::pointer_at;
 use super::classify::{Outcome, Rule, Statuses};
 use super::condition::Condition;
+use super::headers::{Taken, header_name};
 use super::load_operation::pointer;
 use super::operation::Body;
 use super::reconcile::{NextPage, Proof, Step, StepKind};
 use super::retry::{Replay, Retry, Stop, Window};
-use super::secrets::header_name;
 use super::template::{Path, Reference, Scope, expressions};
 use crate::domain::draft::KeyPlacement;
 use crate::domain::operation::Consequence;
@@ -86,7 +86,7 @@ pub(super) fn rules(
 }
 
 /// Where the key goes and how long it is remembered.
-pub(super) fn idempotency(section: &Section<'_>) -> Option<(KeyPlacement, Window)> {
+pub(super) fn idempotency(section: &Section<'_>, taken: &mut Taken) -> Option<(KeyPlacement, Window)> {
     #[derive(Clone, Copy)]
     enum Place {
         Header,
@@ -110,6 +110,9 @@ pub(super) fn idempotency(section: &Section<'_>) -> Option<(KeyPlacement, Window
                 .text("name", "the header's name in lower case")
                 .and_then(|name| header_name(&sub, "name", name));
             let quoted = sub.maybe_flag("quoted").unwrap_or(false);
+            if let Some(name) = &name {
+                taken.claim(name.as_str(), &sub.at("name"), sub.log());
+            }
             name.map(|name| KeyPlacement::Header {
                 name: name.as_str().to_owned(),
                 quoted,

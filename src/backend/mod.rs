@@ -10,6 +10,7 @@ mod client;
 mod compile;
 mod condition;
 mod facts;
+mod headers;
 mod load;
 mod load_operation;
 mod load_request;

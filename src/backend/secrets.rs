@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
 
+use super::headers::header_name;
 use crate::domain::secret::Secret;
-use crate::settings::Mistake;
-use crate::settings::Section;
+use crate::settings::{Mistake, Section};
 
 /// Which of a backend's secrets a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +132,15 @@ impl Auth {
         Some(Self { scheme: scheme?, sources })
     }
 
+    /// The header that carries the secret, with the setting that says so; `None` where there is none.
+    pub(super) fn header(&self) -> Option<(&'static str, &str)> {
+        match &self.scheme {
+            Scheme::Bearer | Scheme::Basic => Some(("auth.kind", http::header::AUTHORIZATION.as_str())),
+            Scheme::Header(name) => Some(("auth.name", name.as_str())),
+            Scheme::None => None,
+        }
+    }
+
     /// Reads the secrets that are needed. A mistake never holds any of their text.
     pub(super) fn resolve(&self, file: &str, need: Need, env: Environment<'_>) -> Result<Headers, Vec<Mistake>> {
         let mut headers = Headers::new();
@@ -234,39 +243,4 @@ fn source(section: &Section<'_>, key: &str, dir: &Path) -> Option<Source> {
     };
     sub.close();
     source
-}
-
-/// A header's name, refused if requests carry it anyway or it could change where or how a request is read.
-pub(super) fn header_name(section: &Section<'_>, key: &str, name: &str) -> Option<HeaderName> {
-    let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
-    if parsed.is_none() || name.bytes().any(|b| b.is_ascii_uppercase()) {
-        section.wrong(key, format!("`{name}` is not a header's name in lower case"));
-        return None;
-    }
-    if is_reserved(name) {
-        section.wrong(key, format!("`{name}` must not be set by a backend file: remove it"));
-        return None;
-    }
-    parsed
-}
-
-/// Headers that only the client itself sets.
-pub(super) fn is_reserved(name: &str) -> bool {
-    matches!(
-        name,
-        "authorization"
-            | "proxy-authorization"
-            | "cookie"
-            | "host"
-            | "connection"
-            | "content-length"
-            | "content-type"
-            | "transfer-encoding"
-            | "te"
-            | "trailer"
-            | "upgrade"
-            | "expect"
-            | "keep-alive"
-            | "proxy-connection"
-    )
 }

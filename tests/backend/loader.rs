@@ -273,6 +273,73 @@ fn a_caller_s_value_in_a_header_is_refused() {
 }
 
 #[test]
+fn a_header_with_two_places_is_refused_with_both() {
+    let also = |name: &str, first: &str| {
+        format!("the header `{name}` is also set by `{first}`, and only one of them would be sent: give it one place")
+    };
+    let auth = "kind  = \"header\"\nname  = \"x-key\"";
+    let keyed = |name: &str| text("stripe.toml").replace("kind  = \"bearer\"", &auth.replace("x-key", name));
+    let refund = "stripe.toml: operation[refund.create]";
+    // The secret that executes would go out in place of the draft's key.
+    assert_eq!(
+        load("stripe.toml", &keyed("idempotency-key")),
+        [format!("{refund}.idempotency.name: {}", also("idempotency-key", "auth.name"))]
+    );
+    assert_eq!(
+        load("stripe.toml", &keyed("stripe-version")),
+        [format!(
+            "stripe.toml: headers.stripe-version: {}",
+            also("stripe-version", "auth.name")
+        )]
+    );
+    assert_eq!(
+        load(
+            "stripe.toml",
+            &keyed("x-key").replace("encoding = \"form\"", "encoding = \"form\"\nheaders = { x-key = \"a\" }")
+        ),
+        [format!("{refund}.request.headers.x-key: {}", also("x-key", "auth.name"))]
+    );
+    refused(
+        "[headers]",
+        "[headers]\nidempotency-key = \"1\"",
+        &format!(
+            "operation[refund.create].idempotency.name: {}",
+            also("idempotency-key", "headers.idempotency-key")
+        ),
+    );
+    refund_refused(
+        "encoding = \"form\"",
+        "encoding = \"form\"\nheaders = { stripe-version = \"1\" }",
+        &format!(
+            ".request.headers.stripe-version: {}",
+            also("stripe-version", "headers.stripe-version")
+        ),
+    );
+    refund_refused(
+        "encoding = \"form\"",
+        "encoding = \"form\"\nheaders = { idempotency-key = \"1\" }",
+        &format!(
+            ".idempotency.name: {}",
+            also("idempotency-key", "operation[refund.create].request.headers.idempotency-key")
+        ),
+    );
+    for name in ["authorization", "content-type"] {
+        refund_refused(
+            "name    = \"idempotency-key\"",
+            &format!("name    = \"{name}\""),
+            &format!(".idempotency.name: `{name}` must not be set by a backend file: remove it"),
+        );
+        let found = load("stripe.toml", &keyed(name));
+        assert_eq!(
+            found,
+            [format!(
+                "stripe.toml: auth.name: `{name}` must not be set by a backend file: remove it"
+            )]
+        );
+    }
+}
+
+#[test]
 fn a_key_that_does_not_fit_the_backend_is_refused() {
     refund_refused(
         "max_len = 255",

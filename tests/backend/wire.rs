@@ -217,6 +217,34 @@ async fn a_backend_that_never_answers_is_lost_after_the_total_timeout() {
 }
 
 #[tokio::test]
+async fn a_request_whose_headers_would_replace_each_other_is_not_sent() {
+    let server = Server::answering(response("200 OK", "", "{}"));
+    let text = writ::backend::relocated("stripe.toml", writ::backend::SHIPPED[1].1, &server.url()).unwrap();
+    let keyed = text.replace("kind  = \"bearer\"", "kind  = \"header\"\nname  = \"x-key\"");
+    let backends = Backends::from_texts([("stripe.toml", keyed.as_str())], Path::new(".")).unwrap();
+    // A draft that was stored before the backend file changed.
+    for name in ["x-key", "stripe-version", "content-type"] {
+        let mut payment = of(&backends, Need::Proxy);
+        payment.request.idempotency_key = KeyPlacement::Header {
+            name: name.to_owned(),
+            quoted: false,
+        };
+        let why = not_sent(payment.send().await);
+        assert!(why.contains(&format!("the header `{name}`")) && !why.contains("secret-of"), "{why}");
+    }
+    let mut payment = of(&backends, Need::Proxy);
+    payment.request.headers.insert("x-key".to_owned(), "a".to_owned());
+    assert_eq!(
+        not_sent(payment.send().await),
+        "the header `x-key` is set twice: give it one place in the backend file"
+    );
+    payment.request.headers.remove("x-key");
+    payment.request.headers.insert("Stripe-Version".to_owned(), "2".to_owned());
+    not_sent(payment.send().await);
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
 async fn the_wire_shows_one_request_with_the_stored_bytes_and_the_stored_key() {
     let server = Server::answering(response("200 OK", "Request-Id: req_1\r\n", "{\"id\":\"re_1\"}"));
     let payment = payment(&server.url(), Need::Proxy);
