@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 
 /// Every Markdown page that a reader is led to.
 fn pages() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = ["README.md", "SECURITY.md", "CHANGELOG.md", "keys/README.md"]
+    let mut found: Vec<PathBuf> = ["README.md", "SECURITY.md", "CHANGELOG.md", "keys/README.md", "deploy/README.md"]
         .iter()
         .map(|p| root().join(p))
         .collect();

@@ -205,7 +205,7 @@ impl Source {
             }
             Self::File(path) => std::fs::read_to_string(path).map_err(|error| {
                 format!(
-                    "the file `{}` cannot be read ({error}): create it with the secret alone in it",
+                    "the file `{}` cannot be read ({error}): create it with the secret alone in it, for the user who runs this to read",
                     path.display()
                 )
             })?,

@@ -302,6 +302,8 @@ fn write_public(dir: &Path, public: &KeySet) -> Result<(), KeyRingError> {
     let path = dir.join(PUBLIC_KEYS_FILE);
     let draft = dir.join(format!(".{PUBLIC_KEYS_FILE}.new"));
     let written = File::create(&draft).and_then(|mut file| {
+        // Public, whatever the umask of whoever rotates: the proxy runs as another user, and one that cannot read the new set rejects the new key.
+        file.set_permissions(fs::Permissions::from_mode(0o644))?;
         file.write_all(&public.to_json())?;
         file.write_all(b"\n")?;
         file.sync_all()

@@ -38,6 +38,20 @@ fn keys_are_made_rotated_retired_and_listed() {
     assert_eq!(mode(&work.path("keys/credential-2.pem")), 0o600);
 }
 
+#[test]
+fn a_rotation_leaves_the_public_keys_readable_whatever_the_umask() {
+    let work = Work::new();
+    let rotate = format!(
+        "umask 077; exec '{}' keys rotate --config '{}'",
+        env!("CARGO_BIN_EXE_writ"),
+        work.config
+    );
+    let rotated = std::process::Command::new("sh").args(["-c", &rotate]).output().unwrap();
+    assert!(rotated.status.success(), "{rotated:?}");
+    assert_eq!(mode(&work.path("keys/credential-keys.json")), 0o644);
+    assert_eq!(mode(&work.path("keys/credential-2.pem")), 0o600);
+}
+
 fn client(list: &Value, id: &str) -> Value {
     let clients = list["clients"].as_array().unwrap();
     clients.iter().find(|client| client["id"] == id).cloned().unwrap_or(Value::Null)
