@@ -230,6 +230,11 @@ fn run(page: &str) {
         "{page}: the commands did not end within two minutes"
     );
     let printed = String::from_utf8_lossy(&output.stdout);
+    let log = fs::read_to_string(dir.path().join("serve.log")).unwrap_or_default();
+    let taken = printed.lines().chain(log.lines()).find(|line| line.contains("cannot listen on"));
+    if let Some(line) = taken {
+        panic!("{page}: another program took a port that the page uses while this test ran ({line}): stop it, and run the tests again");
+    }
     let lines: Vec<&str> = printed.lines().collect();
     let mut current = String::new();
     let mut outputs: Vec<String> = vec![String::new(); steps.len()];
