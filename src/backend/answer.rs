@@ -114,6 +114,19 @@ impl Fields {
             .map(|field| field.name.as_str())
     }
 
+    /// Whether a place in what is kept can hold anything: a field, or below a list an entry's number and its field.
+    pub(super) fn reach(&self, path: &[String]) -> bool {
+        let Some((name, rest)) = path.split_first() else { return false };
+        self.0
+            .iter()
+            .filter(|field| field.name == *name)
+            .any(|field| match (&field.from, rest) {
+                (_, []) => true,
+                (From::Each { keep, .. }, [index, below @ ..]) => index.parse::<u32>().is_ok() && (below.is_empty() || keep.reach(below)),
+                _ => false,
+            })
+    }
+
     /// The kept fields of an answer.
     pub(super) fn take(&self, answer: &Answer) -> Result<Json, FieldError> {
         let body = answer.json().ok_or(FieldError {

@@ -1,6 +1,7 @@
 //! What a backend's answer to a request means, by the backend's own ordered rules; what no rule covers is ambiguous.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::answer::Answer;
 use super::condition::{Condition, Subject};
@@ -85,6 +86,11 @@ impl Statuses {
             .map(Self)
     }
 
+    /// Whether it covers any of these.
+    pub(super) fn meets(&self, range: RangeInclusive<u16>) -> bool {
+        self.0.iter().any(|(from, to)| from <= range.end() && to >= range.start())
+    }
+
     pub(super) fn covers(&self, status: u16) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&status))
     }
@@ -153,6 +159,12 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statuses_meet_a_class_at_either_end_of_it() {
+        let some = Statuses::parse("400,599").unwrap();
+        assert!(some.meets(500..=599) && some.meets(400..=499) && !some.meets(200..=299));
+    }
 
     #[test]
     fn statuses_are_single_numbers_or_classes() {

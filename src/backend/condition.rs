@@ -150,6 +150,15 @@ impl Condition {
         }
     }
 
+    /// The pointers it reads; `None` if it looks at a header.
+    pub(super) fn pointers(&self) -> Option<Vec<&str>> {
+        match &self.place {
+            Place::Pointer(pointer) => Some(vec![pointer]),
+            Place::Sum(terms) => Some(terms.iter().map(|(_, pointer)| pointer.as_str()).collect()),
+            Place::Header(_) => None,
+        }
+    }
+
     /// The names an equality compares with.
     pub(super) fn equal_to(&self) -> impl Iterator<Item = &Reference> {
         match &self.test {

@@ -128,6 +128,7 @@ fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {
             return None;
         }
     };
+    let mut sound = true;
     let ip = match url.host() {
         Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
         Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
@@ -139,20 +140,20 @@ fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {
             "base_url",
             format!("`{text}` would send secrets unencrypted: use https, or http to a loopback address only"),
         );
-        return None;
+        sound = false;
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         top.wrong(
             "base_url",
             "must not hold a user, a query or a fragment: secrets belong under `auth`",
         );
-        return None;
+        sound = false;
     }
     if let Some(why) = ip.and_then(|ip| refusal(ip, private)) {
         top.wrong("base_url", format!("`{text}` {why}"));
-        return None;
+        sound = false;
     }
-    Some(url)
+    sound.then_some(url)
 }
 
 fn size(top: &Section<'_>, text: &str) -> Option<usize> {

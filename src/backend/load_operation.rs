@@ -90,16 +90,16 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
         facts: BTreeSet::new(),
         version: Vec::new(),
     };
-    let action = match consequence {
-        None => {
-            // Which other settings belong here depends on the consequence.
-            return None;
-        }
+    let judged = consequence.or_else(|| likely(&section));
+    let action = match judged {
+        None => None,
         Some(Consequence::Read) => read(&section, &names, resource.as_ref()).map(Action::Read),
         Some(kind) => write(&section, shared, &mut names, kind, resource_param.as_deref(), amount.as_ref())
             .map(|write| Action::Write(Box::new(write))),
     };
-    section.close();
+    if judged.is_some() {
+        section.close();
+    }
     let (name, consequence, resource, resource_param, action) = (name?, consequence?, resource?, resource_param?, action?);
     Some(Box::new(move |backend| Operation {
         backend,
@@ -111,6 +111,15 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
         amount,
         action,
     }))
+}
+
+/// What an operation without a readable consequence is judged as, so that its other mistakes show; it is not loaded either way. `None` if nothing tells.
+fn likely(section: &Section<'_>) -> Option<Consequence> {
+    const OF_A_WRITE: [&str; 6] = ["request", "idempotency", "classify", "retry", "reconcile", "on_failure"];
+    if OF_A_WRITE.iter().any(|key| section.maybe(key).is_some()) {
+        return Some(Consequence::Write);
+    }
+    (section.maybe("answer").is_some() || section.maybe("path").is_some()).then_some(Consequence::Read)
 }
 
 fn read(section: &Section<'_>, names: &Names, resource: Option<&ResourceType>) -> Option<Read> {
@@ -142,11 +151,30 @@ fn write(
         );
     }
     let lifetime = section.duration("credential_lifetime", Duration::from_secs(60));
-    if lifetime.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(120)) {
-        section.wrong("credential_lifetime", "is out of range: a credential lives from `5s` to `120s`");
+    let (longest, what) = match consequence {
+        Consequence::Money => (60, "a credential for money"),
+        _ => (120, "a credential"),
+    };
+    if lifetime.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(longest)) {
+        section.wrong(
+            "credential_lifetime",
+            format!("is out of range: {what} lives from `5s` to `{longest}s`"),
+        );
+    }
+    if consequence == Consequence::Money {
+        for (key, remedy) in MONEY_GUARDS {
+            let empty = section.maybe(key).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
+            if empty {
+                section.wrong(key, format!("is missing: an operation that moves money needs it: {remedy}"));
+            }
+        }
     }
     let fields = section.texts("fields").into_iter().map(str::to_owned).collect();
-    let reads: Vec<Sketch> = section.subs("facts").into_iter().filter_map(|sub| fact_read(sub, names)).collect();
+    let declared = section.subs("facts");
+    let count = declared.len();
+    let reads: Vec<Sketch> = declared.into_iter().filter_map(|sub| fact_read(sub, names)).collect();
+    // A read that could not be read is a mistake already, and what stands under its name is not known.
+    let known_reads = (reads.len() == count).then_some(reads.as_slice());
     for read in &reads {
         names.facts.extend(read.keep.names().map(|name| format!("{}.{name}", read.name)));
     }
@@ -160,6 +188,9 @@ fn write(
         .into_iter()
         .filter_map(|sub| {
             let condition = Condition::read(&sub, names.with(&names.version));
+            if let (Some(condition), Some(reads)) = (&condition, known_reads) {
+                on_kept_facts(&sub, condition, reads);
+            }
             let reason = sub.text("reason", "what a caller is told when it does not hold");
             sub.close();
             Some(Expectation {
@@ -185,6 +216,7 @@ fn write(
         request.as_ref().map(|r| &r.body),
         &placement,
         &rules,
+        shared.total_timeout,
     );
     let retry = retry(section, &placement, &window, shared.total_timeout);
     if !rules.iter().any(|rule| rule.outcome == Outcome::Applied) {
@@ -211,6 +243,40 @@ fn write(
         window,
         steps,
     })
+}
+
+/// What an operation that moves money must have, and what it is for.
+const MONEY_GUARDS: [(&str, &str); 3] = [
+    ("facts", "read what is about to be changed"),
+    ("expect", "say what must hold of the facts"),
+    ("precondition", "say which facts must be unchanged right before it is sent"),
+];
+
+/// An expectation looks at kept facts and at nothing else: what is never there could make it hold whatever the backend says.
+fn on_kept_facts(sub: &Section<'_>, condition: &Condition, reads: &[Sketch]) {
+    let Some(pointers) = condition.pointers() else {
+        sub.wrong(
+            "header",
+            "an expectation is about kept facts: keep the header under `facts` and write its `pointer`",
+        );
+        return;
+    };
+    for pointer in pointers {
+        let path: Vec<String> = pointer
+            .split('/')
+            .skip(1)
+            .map(|step| step.replace("~1", "/").replace("~0", "~"))
+            .collect();
+        let kept = path
+            .split_first()
+            .is_some_and(|(name, below)| reads.iter().any(|read| read.name == *name && read.keep.reach(below)));
+        if !kept {
+            sub.wrong(
+                "",
+                format!("`{pointer}` is not a kept fact, so nothing would be checked: expected `/read/name` of one under `facts`"),
+            );
+        }
+    }
 }
 
 fn assumed() -> (KeyPlacement, Window) {

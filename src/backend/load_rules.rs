@@ -20,6 +20,9 @@ const KEY_LENGTH: i64 = 36;
 /// What an undocumented window is taken for.
 const UNKNOWN_WINDOW: Duration = Duration::from_secs(3600);
 
+/// How long a proof of absence waits at least after the last send.
+const SHORTEST_SETTLE: Duration = Duration::from_secs(60);
+
 /// The ordered rules under `classify`.
 pub(super) fn rules(
     section: &Section<'_>,
@@ -71,6 +74,9 @@ pub(super) fn rules(
                 sub.wrong("reference", "is missing: name the pointer to the id of what was made");
             }
         }
+        if let (Some(Outcome::Failed), Some(statuses)) = (outcome, &statuses) {
+            failed(&sub, statuses, &require);
+        }
         sub.close();
         // What could not be read was noted, so nothing is loaded; it stands for anything here, so that no other check stumbles over it.
         out.push(Rule {
@@ -83,6 +89,22 @@ pub(super) fn rules(
         });
     }
     out
+}
+
+/// What may be called `failed`, which ends a draft as certainly not done.
+fn failed(sub: &Section<'_>, statuses: &Statuses, require: &[Condition]) {
+    if statuses.meets(500..=599) {
+        sub.wrong(
+            "outcome",
+            "a status of 5xx does not say that nothing was done, so it cannot be `failed`: write `ambiguous`, or take it out of `status`",
+        );
+    }
+    if statuses.meets(200..=299) && require.is_empty() {
+        sub.wrong(
+            "require",
+            "is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter",
+        );
+    }
 }
 
 /// Where the key goes and how long it is remembered.
@@ -218,6 +240,7 @@ pub(super) fn reconcile(
     body: Option<&Body>,
     placement: &KeyPlacement,
     rules: &[Rule],
+    total_timeout: Duration,
 ) -> Vec<Step> {
     #[derive(Clone, Copy)]
     enum Kind {
@@ -263,7 +286,13 @@ pub(super) fn reconcile(
             }
             Some(Kind::List) => list(&sub, scope, body, rules),
         };
-        let absent = absent(&sub);
+        let absent = absent(&sub, placement, total_timeout);
+        if let (Some(_), Some(StepKind::List { next: None, .. })) = (absent, &kind) {
+            sub.wrong(
+                "next",
+                "is missing: an entry on a page that was not read is not absent: say how the list goes on, or write `absent = \"inconclusive\"`",
+            );
+        }
         sub.close();
         if let (Some(name), Some(kind)) = (name, kind) {
             out.push(Step {
@@ -334,7 +363,7 @@ fn list(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>, rules: &[Rule]
 }
 
 /// What "not found" means: nothing, unless the file says after how long and how often it is a proof.
-fn absent(sub: &Section<'_>) -> Option<Proof> {
+fn absent(sub: &Section<'_>, placement: &KeyPlacement, total_timeout: Duration) -> Option<Proof> {
     #[derive(Clone, Copy, PartialEq)]
     enum Absent {
         Inconclusive,
@@ -347,11 +376,20 @@ fn absent(sub: &Section<'_>) -> Option<Proof> {
         return None;
     }
     let settle = settle?;
-    if settle.is_zero() || repeats < 2 {
+    if *placement == KeyPlacement::None {
         sub.wrong(
             "absent",
-            "a proof needs `settle` above zero and `repeats` of at least 2: lists lag behind",
+            "without an idempotency key nothing proves that a request will not act later: write `inconclusive`",
         );
+    }
+    if settle < SHORTEST_SETTLE || settle <= total_timeout {
+        sub.wrong(
+            "settle",
+            "a proof needs at least `60s` and more than `total_timeout`: longer than any sender can still be under way",
+        );
+    }
+    if repeats < 2 {
+        sub.wrong("repeats", "a proof needs at least 2 looks with the same answer: lists lag behind");
     }
     Some(Proof { settle, repeats })
 }

@@ -20,6 +20,7 @@ mod operation;
 mod params;
 mod reconcile;
 mod retry;
+mod same_secret;
 mod secrets;
 mod template;
 mod text;
@@ -39,6 +40,7 @@ pub use operation::{Backend, Checked, Operation, ReadPlan};
 pub use params::ParamError;
 pub use reconcile::{Finding, Proof, Step};
 pub use retry::{Next, Replay, Retry, Window, retry_after};
+pub use same_secret::same_secret;
 pub use secrets::{Credential, Environment, Need};
 
 use crate::domain::draft::{AdapterRef, CompiledRequest, IdempotencyKey};

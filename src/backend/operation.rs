@@ -251,7 +251,7 @@ impl Operation {
         &self.resource
     }
 
-    /// How long a credential for it is good; at most 120 seconds, zero for reads, which need none.
+    /// How long a credential for it is good; at most 120 seconds, 60 where money moves, zero for reads, which need none.
     #[must_use]
     pub fn credential_lifetime(&self) -> Duration {
         self.write().map_or(Duration::ZERO, |write| write.lifetime)

@@ -142,9 +142,16 @@ impl Operation {
                     let Some(page) = body.pointer(items).and_then(Answered::as_array) else {
                         return inconclusive(format!("{}: there is no list at {items}", step.name));
                     };
-                    more = next
-                        .as_ref()
-                        .is_some_and(|next| body.pointer(&next.more) == Some(&Answered::Bool(true)));
+                    more = match next.as_ref().map(|next| (next, body.pointer(&next.more))) {
+                        None => false,
+                        Some((_, Some(Answered::Bool(more)))) => *more,
+                        Some((next, _)) => {
+                            return inconclusive(format!(
+                                "{}: whether the list goes on cannot be read, there is no true or false at {}",
+                                step.name, next.more
+                            ));
+                        }
+                    };
                     last = next
                         .as_ref()
                         .and_then(|next| page.last()?.pointer(&next.last)?.as_str().map(str::to_owned));

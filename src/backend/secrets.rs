@@ -1,6 +1,9 @@
 //! Where a backend's three secrets come from, and which of them a role holds: the broker never has one that can execute.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -8,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
 
 use super::headers::header_name;
-use crate::domain::secret::Secret;
+use crate::domain::secret::{Secret, constant_time_eq};
 use crate::settings::{Mistake, Section};
 
 /// Which of a backend's secrets a request uses.
@@ -141,6 +144,12 @@ impl Auth {
         }
     }
 
+    /// One secret, or why there is none; [`Scheme::None`] has none at all.
+    pub(super) fn secret(&self, credential: Credential, env: Environment<'_>) -> Result<Secret, String> {
+        let source = self.sources.get(&credential).ok_or_else(|| "is missing".to_owned())?;
+        source.fetch(env)
+    }
+
     /// Reads the secrets that are needed. A mistake never holds any of their text.
     pub(super) fn resolve(&self, file: &str, need: Need, env: Environment<'_>) -> Result<Headers, Vec<Mistake>> {
         let mut headers = Headers::new();
@@ -150,12 +159,10 @@ impl Auth {
                 headers.insert(credential, None);
                 continue;
             }
-            match self
-                .sources
-                .get(&credential)
-                .ok_or_else(|| "is missing".to_owned())
-                .and_then(|source| source.fetch(env))
-            {
+            if let Some(Source::File(path)) = self.sources.get(&credential) {
+                warn_if_readable(path);
+            }
+            match self.secret(credential, env) {
                 Ok(secret) => match self.scheme.header(&secret) {
                     Some(header) => {
                         headers.insert(credential, Some(header));
@@ -203,12 +210,7 @@ impl Source {
             Self::Env(name) => {
                 env(name).ok_or_else(|| format!("the environment variable `{name}` is not set: set it, or use `{{ file = \"…\" }}`"))?
             }
-            Self::File(path) => std::fs::read_to_string(path).map_err(|error| {
-                format!(
-                    "the file `{}` cannot be read ({error}): create it with the secret alone in it, for the user who runs this to read",
-                    path.display()
-                )
-            })?,
+            Self::File(path) => from_file(path)?,
         };
         let secret = Secret::new(text);
         let trimmed = secret.expose().trim();
@@ -220,6 +222,40 @@ impl Source {
         }
         Ok(Secret::new(trimmed.to_owned()))
     }
+}
+
+/// Whether two secrets are the same text, in time that does not depend on where they differ.
+pub(super) fn same_value(one: &Secret, other: &Secret) -> bool {
+    constant_time_eq(one.expose().as_bytes(), other.expose().as_bytes())
+}
+
+/// Says so if any account can read the file. A link is left alone: where secrets are mounted, what it leads to belongs to the mount.
+fn warn_if_readable(path: &Path) {
+    let open = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0);
+    if open {
+        tracing::warn!(file = %path.display(), "every account of this machine can read this file with a secret: run `chmod 600` on it");
+    }
+}
+
+fn from_file(path: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| {
+        format!(
+            "the file `{}` cannot be read ({error}): create it with the secret alone in it, for the user who runs this to read",
+            path.display()
+        )
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
+    if mode & 0o022 != 0 {
+        return Err(format!(
+            "the file `{}` can be changed by other accounts (mode {:03o}): run `chmod go-w` on it, better `chmod 600`",
+            path.display(),
+            mode & 0o777
+        ));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
 }
 
 fn source(section: &Section<'_>, key: &str, dir: &Path) -> Option<Source> {

@@ -2,12 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::support::{answer, draft, operation};
-use writ::backend::{Answer, Backends, Client, Finding, Need, Outcome, Replay, Sent};
+use writ::backend::{Answer, Backends, Client, Finding, Need, Outcome, Replay, Sent, same_secret};
 use writ::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
 use writ::domain::time::Timestamp;
 
@@ -45,6 +46,15 @@ notify   = { type = "bool", optional = true }
 name = "payment"
 path = "/v2/payments/{params.payment}"
 keep = { version_token = "/payment/version_token" }
+
+[[operation.expect]]
+pointer = "/payment/version_token"
+exists  = true
+reason  = "the payment has no version"
+
+[operation.precondition]
+read      = "payment"
+unchanged = ["version_token"]
 
 [operation.request]
 method   = "POST"
@@ -96,8 +106,9 @@ kind    = "list"
 path    = "/v2/refunds"
 items   = "/refunds"
 match   = { pointer = "/refund/note", equals = "writ:{draft.id}:{idem.key}" }
+next    = { more = "/more", param = "begin", last = "/id" }
 absent  = "proof"
-settle  = "30s"
+settle  = "90s"
 repeats = 3
 "#;
 
@@ -185,10 +196,10 @@ fn a_proof_of_absence_says_after_how_long_and_how_often() {
         &refund.reconcile()[0],
         &made,
         &made.seal().unwrap().key,
-        &[answer(200, json!({ "refunds": [] }))],
+        &[answer(200, json!({ "refunds": [], "more": false }))],
     );
     match found {
-        Finding::Absent { proof: Some(proof) } => assert_eq!((proof.settle.as_secs(), proof.repeats), (30, 3)),
+        Finding::Absent { proof: Some(proof) } => assert_eq!((proof.settle.as_secs(), proof.repeats), (90, 3)),
         other => panic!("{other:?}"),
     }
 }
@@ -244,6 +255,75 @@ async fn other_kinds_of_authentication_go_out_as_declared() {
             None => assert!(!head.contains("authorization") && !head.contains("x-access-token"), "{head}"),
         }
     }
+}
+
+#[test]
+fn a_secret_file_that_others_can_change_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = SQUARISH.replace("{ env = \"WRITE\" }", "{ file = \"write.secret\" }");
+    let backends = Backends::from_texts([("square.toml", text.as_str())], dir.path()).unwrap();
+    let backend = backends.backend(&"square".parse().unwrap()).unwrap();
+    let path = dir.path().join("write.secret");
+    std::fs::write(&path, "sk_1\n").unwrap();
+    let connect = |mode: u32| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        Client::connect(backend, Need::Proxy, &|_| Some("x".to_owned()))
+    };
+    for mode in [0o620, 0o602, 0o666] {
+        let mistakes = connect(mode).unwrap_err();
+        let said = mistakes[0].to_string();
+        assert!(
+            mistakes.len() == 1 && said.contains(&format!("can be changed by other accounts (mode {mode:03o})")),
+            "{said}"
+        );
+        assert!(!said.contains("sk_1"));
+    }
+    for mode in [0o600, 0o400, 0o640, 0o444] {
+        assert!(connect(mode).is_ok(), "{mode:o}");
+    }
+}
+
+#[test]
+fn two_secrets_with_one_value_are_named_and_not_printed() {
+    let other = SQUARISH
+        .replacen("\"square\"", "\"circle\"", 1)
+        .replace("payment.refund", "round.refund")
+        .replace("FACTS", "CIRCLE_FACTS")
+        .replace("\"WRITE\"", "\"CIRCLE_WRITE\"");
+    let backends = Backends::from_texts([("square.toml", SQUARISH), ("circle.toml", &other)], Path::new(".")).unwrap();
+    let lines =
+        |env: &dyn Fn(&str) -> Option<String>| -> Vec<String> { same_secret(&backends, env).iter().map(ToString::to_string).collect() };
+    let own = |name: &str| Some(format!("sk_{name}"));
+    assert_eq!(lines(&own), Vec::<String>::new());
+    assert_eq!(lines(&|_| None), Vec::<String>::new());
+    let end = "so the broker would hold what can execute: give it one that can only read";
+    // A blank at the end is no other value: it is not sent.
+    let within = |name: &str| {
+        if name == "FACTS" {
+            Some("sk_WRITE\n".to_owned())
+        } else {
+            own(name)
+        }
+    };
+    assert_eq!(
+        lines(&within),
+        [format!("square.toml: auth.facts: has the same value as `write`, {end}")]
+    );
+    let across = |name: &str| if name == "CIRCLE_FACTS" { own("WRITE") } else { own(name) };
+    assert_eq!(
+        lines(&across),
+        [format!(
+            "circle.toml: auth.facts: has the same value as `auth.write` in square.toml, {end}"
+        )]
+    );
+    let readers = |name: &str| {
+        if name == "READ" || name.ends_with("FACTS") {
+            Some("sk_r".to_owned())
+        } else {
+            own(name)
+        }
+    };
+    assert_eq!(lines(&readers), Vec::<String>::new(), "two that only read");
 }
 
 #[test]

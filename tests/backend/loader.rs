@@ -90,6 +90,45 @@ fn all_mistakes_of_all_files_are_reported_at_once() {
 }
 
 #[test]
+fn a_missing_consequence_hides_no_other_mistake() {
+    let found = changed("consequence         = \"money\"\n", "");
+    let missing = "stripe.toml: operation[refund.create].consequence: is missing: expected `read`, `write`, `money` or `access`";
+    assert_eq!(found, [missing]);
+    let stripe = text("stripe.toml")
+        .replace("consequence         = \"money\"\n", "colour = \"red\"\n")
+        .replace("attempts        = 4", "attempts = 0")
+        .replace("path     = \"/v1/refunds\"", "path = \"v1\"");
+    let found = load("stripe.toml", &stripe);
+    for place in ["consequence", "colour", "retry.attempts", "request.path"] {
+        let start = format!("stripe.toml: operation[refund.create].{place}: ");
+        assert!(found.iter().any(|mistake| mistake.starts_with(&start)), "{place}: {found:?}");
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+    let stripe = text("stripe.toml")
+        .replace("consequence = \"read\"", "consequence = \"look\"")
+        .replace("path        = \"/v1/charges/{params.charge}\"", "path = \"v1\"");
+    let found = load("stripe.toml", &stripe);
+    assert!(found.len() == 2 && found[1].contains("operation[charge.read].path"), "{found:?}");
+}
+
+#[test]
+fn every_mistake_of_an_address_is_reported_and_hides_no_other() {
+    let stripe = text("stripe.toml")
+        .replace("\"https://api.stripe.com\"", "\"http://user:pw@10.0.0.1/?a=b\"")
+        .replace("attempts        = 4", "attempts = 0");
+    let found = load("stripe.toml", &stripe);
+    for part in [
+        "would send secrets unencrypted",
+        "must not hold a user",
+        "private or loopback",
+        "retry.attempts",
+    ] {
+        assert!(found.iter().any(|mistake| mistake.contains(part)), "{part}: {found:?}");
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+}
+
+#[test]
 fn a_directory_without_backend_files_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     assert!(
@@ -198,7 +237,7 @@ fn an_address_that_is_not_safe_is_refused() {
     ] {
         let found = changed("https://api.stripe.com", url);
         assert!(
-            found.len() == 1 && found[0].starts_with("stripe.toml: base_url: ") && found[0].contains(why),
+            found.iter().all(|mistake| mistake.starts_with("stripe.toml: base_url: ")) && found.iter().any(|mistake| mistake.contains(why)),
             "{url}: {found:?}"
         );
     }
@@ -401,10 +440,118 @@ fn an_operation_that_cannot_be_looked_up_is_refused() {
         "",
         ".reconcile[list the charge's refunds].match: compares with a mark that `request.body` does not send: put `{draft.id}` or `{idem.key}` there",
     );
+}
+
+#[test]
+fn absence_that_is_looked_for_too_soon_too_rarely_or_on_one_page_is_no_proof() {
+    let step = ".reconcile[list the charge's refunds]";
+    let inconclusive = "absent = \"inconclusive\"";
+    let proof = |settle: &str, repeats: u32| format!("absent = \"proof\"\nsettle = \"{settle}\"\nrepeats = {repeats}");
+    let soon =
+        format!("{step}.settle: a proof needs at least `60s` and more than `total_timeout`: longer than any sender can still be under way");
+    refund_refused(inconclusive, &proof("59s", 2), &soon);
+    let slow = text("stripe.toml")
+        .replace("total_timeout   = \"30s\"", "total_timeout = \"90s\"")
+        .replacen(inconclusive, &proof("90s", 2), 1);
+    assert_eq!(load("stripe.toml", &slow), [format!("stripe.toml: operation[refund.create]{soon}")]);
     refund_refused(
-        "absent = \"inconclusive\"",
-        "absent = \"proof\"",
-        ".reconcile[list the charge's refunds].absent: a proof needs `settle` above zero and `repeats` of at least 2: lists lag behind",
+        inconclusive,
+        &proof("60s", 1),
+        &format!("{step}.repeats: a proof needs at least 2 looks with the same answer: lists lag behind"),
+    );
+    refund_refused(
+        "next   = { more = \"/has_more\", param = \"starting_after\", last = \"/id\", pages = 10 }\nabsent = \"inconclusive\"",
+        &proof("60s", 2),
+        &format!(
+            "{step}.next: is missing: an entry on a page that was not read is not absent: say how the list goes on, or write `absent = \"inconclusive\"`"
+        ),
+    );
+    assert_eq!(changed(inconclusive, &proof("60s", 2)), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_key_absence_is_no_proof() {
+    let stripe = text("stripe.toml");
+    let start = stripe.find("[operation.idempotency]").unwrap();
+    let end = start + stripe[start..].find("[[operation.classify]]").unwrap();
+    let (kept, _) = stripe[end..].split_once("[[operation.reconcile]]\nname = \"send the same").unwrap();
+    let keyless = format!("{}[operation.idempotency]\nplace = \"none\"\n\n{kept}", &stripe[..start])
+        .replace("\"in_flight\", \"not_executed\"]\nattempts", "\"not_executed\"]\nattempts")
+        .replace("[\"in_flight\", \"not_executed\"]", "[\"not_executed\"]")
+        .replace("absent = \"inconclusive\"", "absent = \"proof\"\nsettle = \"10m\"\nrepeats = 3");
+    assert_eq!(
+        load("stripe.toml", &keyless),
+        [
+            "stripe.toml: operation[refund.create].reconcile[list the charge's refunds].absent: without an idempotency key nothing proves that a request will not act later: write `inconclusive`"
+        ]
+    );
+}
+
+#[test]
+fn an_expectation_of_what_is_not_kept_is_refused() {
+    let problem = |pointer: &str| {
+        format!(".expect[{{}}]: `{pointer}` is not a kept fact, so nothing would be checked: expected `/read/name` of one under `facts`")
+    };
+    for (from, to, pointer, index) in [
+        ("\"/charge/currency\"", "\"/charge/curency\"", "/charge/curency", "1"),
+        ("\"/charge/status\"", "\"/status\"", "/status", "2"),
+        ("pointer = \"/charge/id\"", "pointer = \"/charge\"", "/charge", "0"),
+        ("pointer = \"/charge/id\"", "pointer = \"/charge/id/x\"", "/charge/id/x", "0"),
+        ("\"-/charge/amount_refunded\"", "\"-/charge/refunded\"", "/charge/refunded", "3"),
+    ] {
+        refund_refused(from, to, &problem(pointer).replace("{}", index));
+    }
+    refund_refused(
+        "pointer = \"/charge/id\"\nequals  = \"{params.charge}\"",
+        "header = \"x-blocked\"\nexists = false",
+        ".expect[0].header: an expectation is about kept facts: keep the header under `facts` and write its `pointer`",
+    );
+}
+
+#[test]
+fn money_without_facts_an_expectation_or_a_precondition_is_refused() {
+    let stripe = text("stripe.toml");
+    let without = |from: &str, to: &str| {
+        let start = stripe.find(from).unwrap();
+        let end = start + stripe[start..].find(to).unwrap();
+        load("stripe.toml", &format!("{}{}", &stripe[..start], &stripe[end..]))
+    };
+    let problem = |key: &str, remedy: &str| {
+        format!("stripe.toml: operation[refund.create].{key}: is missing: an operation that moves money needs it: {remedy}")
+    };
+    let expect = problem("expect", "say what must hold of the facts");
+    assert_eq!(without("[[operation.expect]]", "# Read again"), std::slice::from_ref(&expect));
+    assert_eq!(
+        without("[operation.precondition]", "[operation.request]"),
+        [problem("precondition", "say which facts must be unchanged right before it is sent")]
+    );
+    let bare = without("[[operation.facts]]", "[operation.request]");
+    assert!(
+        bare.contains(&problem("facts", "read what is about to be changed")) && bare.contains(&expect),
+        "{bare:?}"
+    );
+    let start = stripe.find("[[operation.expect]]").unwrap();
+    let end = start + stripe[start..].find("# Read again").unwrap();
+    let empty = format!("{}{}", &stripe[..start], &stripe[end..]).replace("subject             =", "expect = []\nsubject =");
+    assert_eq!(load("stripe.toml", &empty), [expect]);
+}
+
+#[test]
+fn a_server_s_error_or_an_unbound_success_is_never_a_failure() {
+    let place = ".classify[refused by the card network]";
+    for status in ["5xx", "402,503", "599"] {
+        refund_refused(
+            "status  = \"402\"",
+            &format!("status  = \"{status}\""),
+            &format!(
+                "{place}.outcome: a status of 5xx does not say that nothing was done, so it cannot be `failed`: write `ambiguous`, or take it out of `status`"
+            ),
+        );
+    }
+    refund_refused(
+        "require   = [{ pointer = \"/metadata/writ_draft\", equals = \"{draft.id}\" }]\n",
+        "",
+        ".classify[refund failed or was cancelled].require: is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter",
     );
 }
 
@@ -470,13 +617,19 @@ fn what_is_settled_is_never_repeated() {
 
 #[test]
 fn a_credential_that_lives_too_long_is_refused() {
-    for lifetime in ["121s", "1h", "0s"] {
+    for lifetime in ["61s", "1h", "0s"] {
         refund_refused(
             "credential_lifetime = \"60s\"",
             &format!("credential_lifetime = \"{lifetime}\""),
-            ".credential_lifetime: is out of range: a credential lives from `5s` to `120s`",
+            ".credential_lifetime: is out of range: a credential for money lives from `5s` to `60s`",
         );
     }
+    let shop = text("shop.toml").replacen("credential_lifetime = \"60s\"", "credential_lifetime = \"120s\"", 1);
+    assert_eq!(load("shop.toml", &shop), Vec::<String>::new());
+    assert_eq!(
+        load("shop.toml", &shop.replace("120s", "121s")),
+        ["shop.toml: operation[shipping_address.update].credential_lifetime: is out of range: a credential lives from `5s` to `120s`"]
+    );
     let stripe = text("stripe.toml").replace("credential_lifetime = \"60s\"\n", "");
     let backends = Backends::from_texts([("stripe.toml", stripe.as_str())], Path::new(".")).unwrap();
     let refund = backends.operation(&"refund.create".parse().unwrap()).unwrap();

@@ -67,6 +67,10 @@ fn an_answer_that_is_not_the_list_decides_nothing() {
         vec![answer(404, json!({}))],
         vec![answer(200, json!({ "data": {} }))],
         vec![answer(200, json!("no"))],
+        vec![answer(200, json!({ "data": [] }))],
+        vec![answer(200, json!({ "data": [], "has_more": null }))],
+        vec![answer(200, json!({ "data": [], "has_more": "true" }))],
+        vec![answer(200, json!({ "data": [lost.entry("re_1")], "has_more": 1 }))],
         vec![],
     ] {
         let found = refund.evaluate(step, &lost.draft, &lost.key, &answers);
