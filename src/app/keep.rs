@@ -65,7 +65,10 @@ fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path) {
     if let Some(broker) = broker {
         match KeyRing::load(dir) {
             Ok(ring) => broker.replace_keys(ring),
-            Err(error) => tracing::error!(%error, "the key files cannot be read; the keys in use stay"),
+            Err(error) => {
+                tracing::error!(%error, "the key files cannot be read; the keys in use stay");
+                broker.key_files_unreadable();
+            }
         }
     }
     if let Some(proxy) = proxy {

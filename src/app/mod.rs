@@ -2,13 +2,16 @@
 
 mod check;
 mod keep;
+mod listen;
 mod system;
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -130,6 +133,7 @@ impl App {
                 facts: Arc::new(facts),
                 rule_signer: Arc::new(rule_signer),
                 keys: RwLock::new(Arc::new(keys)),
+                key_files_ok: AtomicBool::new(true),
                 settings: broker::Settings {
                     audience: config.audience.clone(),
                     proxies: vec![config.proxy_audience.clone()],
@@ -174,6 +178,7 @@ impl App {
             clock: self.outside.clock.clone(),
             entropy: self.outside.entropy.clone(),
             public_url: self.config.public_url.clone(),
+            waiters: Semaphore::new(http::WAITERS),
         });
         http::router(common, self.broker.clone(), self.proxy.clone())
     }
@@ -217,21 +222,28 @@ impl App {
     /// What the operating system says about the listener.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
         self.note_start().await;
-        let keeper = tokio::spawn(keep(
+        let mut keeper = tokio::spawn(keep(
             self.broker.clone(),
             self.proxy.clone(),
             self.config.keys.clone(),
             shutdown.clone(),
         ));
-        let stop = shutdown.clone();
-        let served = axum::serve(listener, self.router())
-            .with_graceful_shutdown(async move { stop.cancelled().await })
-            .await;
+        // Without sweeps nothing that was lost is found: a process whose housekeeping has died must not go on looking well.
+        let mut serving = std::pin::pin!(listen::serve(listener, self.router(), &shutdown));
+        let kept = tokio::select! {
+            () = &mut serving => None,
+            kept = &mut keeper => Some(kept),
+        };
+        let died = kept.is_some() && !shutdown.is_cancelled();
         shutdown.cancel();
-        if keeper.await.is_err() {
-            tracing::error!("the housekeeping task ended badly");
+        match kept {
+            Some(_) => serving.await,
+            None => drop(keeper.await),
         }
         self.settle().await;
-        served
+        if died {
+            return Err(std::io::Error::other("the housekeeping task died; the log says why"));
+        }
+        Ok(())
     }
 }

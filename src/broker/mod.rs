@@ -8,6 +8,7 @@ mod recheck;
 mod retire;
 mod review;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ pub struct Broker {
     pub rule_signer: Arc<RecordSigner>,
     /// Signs credentials; replaced when the files change.
     pub keys: RwLock<Arc<KeyRing>>,
+    /// Whether the key files could be read when they were last looked at.
+    pub key_files_ok: AtomicBool,
     /// Lifetimes and names.
     pub settings: Settings,
 }
@@ -93,7 +96,20 @@ impl Broker {
 
     /// Puts other keys in their place, from the next credential on.
     pub fn replace_keys(&self, keys: KeyRing) {
+        self.key_files_ok.store(true, Ordering::Relaxed);
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// The key files could not be read: the keys in use stay, and the process says that it is not ready, before a rotation it has not seen
+    /// ends them.
+    pub fn key_files_unreadable(&self) {
+        self.key_files_ok.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the key files could be read when they were last looked at.
+    #[must_use]
+    pub fn key_files_ok(&self) -> bool {
+        self.key_files_ok.load(Ordering::Relaxed)
     }
 
     /// One read of facts, with the broker's own secret.

@@ -208,7 +208,7 @@ impl Broker {
             amount: document.amount,
             fields: checked.fields().clone(),
             // A charge without a customer counts for itself, so that leaving the customer out is no way around the count.
-            subject: facts.subject.or_else(|| Some(resource_name)),
+            subject: facts.subject.or(Some(resource_name)),
             backend: document.adapter.name,
             content,
             request_key: known.request_key,

@@ -10,10 +10,10 @@ use crate::approval::UnverifiedRecord;
 use crate::domain::approval::Decision;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::RecordId;
-use crate::domain::lifecycle::{DraftState, ExecutionState};
+use crate::domain::lifecycle::DraftState;
 use crate::domain::policy::{Answer, Outcome, Signature};
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Close, CloseAs, DraftFilter};
+use crate::store::contract::{Close, CloseAs};
 use crate::store::record::{DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
 
@@ -48,27 +48,12 @@ impl Broker {
     /// Whether no other execution on the resource is open. The store looks again when it issues; here, so that what such an execution has done
     /// to the resource is not taken for somebody else's change while nobody knows whether it did anything.
     pub(super) async fn resource_is_free(&self, draft: &DraftRecord) -> Result<(), ExchangeError> {
-        const PAGE: u32 = 100;
-        let mut filter = DraftFilter {
-            tenant: Some(draft.tenant.clone()),
-            state: Some(DraftState::Consumed),
-            resource: Some(draft.resource.to_string()),
-            limit: PAGE,
-            ..DraftFilter::default()
-        };
-        loop {
-            let page = self.store.drafts(filter.clone()).await?;
-            let open = page.iter().filter(|d| d.id != draft.id).filter_map(|d| d.execution.as_ref());
-            if let Some(execution) = open.into_iter().find(|e| ExecutionState::UNRESOLVED.contains(&e.state)) {
-                return Err(ExchangeError::ResourceBusy {
-                    execution: execution.id,
-                    state: execution.state,
-                });
-            }
-            match page.last() {
-                Some(last) if page.len() == PAGE as usize => filter.after = Some(last.id),
-                _ => return Ok(()),
-            }
+        match self.store.busy_resource(draft.id).await? {
+            None => Ok(()),
+            Some(open) => Err(ExchangeError::ResourceBusy {
+                execution: open.id,
+                state: open.state,
+            }),
         }
     }
 

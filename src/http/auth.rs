@@ -144,8 +144,11 @@ async fn note(common: &Common, request: RequestId, event: EventBody) {
 }
 
 fn basic(headers: &HeaderMap) -> Option<(String, Secret)> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, encoded) = value.split_once(' ')?;
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return None;
+    };
+    let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }

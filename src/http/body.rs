@@ -1,5 +1,7 @@
 //! Bodies, paths and queries: read once, strictly.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header;
@@ -42,13 +44,18 @@ pub(super) fn media_type(request: &Request) -> Option<String> {
     Some(value.split(';').next()?.trim().to_ascii_lowercase())
 }
 
-/// The whole body, if it is not too long.
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The whole body, if it is not too long and comes in time.
 pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state).await.map_err(|rejection| {
+    let unfinished = || Problem::new(Code::JsonInvalid, "the body could not be read to its end");
+    let read = tokio::time::timeout(PATIENCE, Bytes::from_request(request, state)).await;
+    read.map_err(|_| unfinished())?.map_err(|rejection| {
         if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
             Problem::new(Code::BodyTooLarge, format!("the body is longer than {MAX_BODY} bytes"))
         } else {
-            Problem::new(Code::JsonInvalid, "the body could not be read to its end")
+            unfinished()
         }
     })
 }

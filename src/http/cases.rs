@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::auth::Authenticated;
 use super::body::Segment;
-use super::drafts::{READERS, visible};
+use super::drafts::{READERS, only_own, visible};
 use super::problem::ProblemBody;
 use super::view::DraftView;
 use super::{BrokerState, Code, Problem};
@@ -52,6 +52,7 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
     let filter = DraftFilter {
         tenant: Some(caller.client.tenant.clone()),
         case_id: Some(id.clone()),
+        maker: only_own(&caller.client).then(|| caller.client.id.clone()),
         limit: PAGE,
         ..DraftFilter::default()
     };
@@ -103,9 +104,9 @@ async fn every(state: &BrokerState, mut filter: DraftFilter) -> Result<Vec<Draft
 
 /// Whether a later step did what a failed one was to do.
 fn is_made_good(failed: &DraftRecord, later: &DraftRecord) -> bool {
-    let same =
-        later.operation == failed.operation && later.resource.kind == failed.resource.kind && later.resource.id == failed.resource.id;
-    same && standing(later).0 == "done"
+    let same_thing = later.resource.kind == failed.resource.kind && later.resource.id == failed.resource.id;
+    let same_wish = later.operation == failed.operation && later.amount == failed.amount && later.fields == failed.fields;
+    same_thing && same_wish && standing(later).0 == "done"
 }
 
 /// Where a step stands, and what to do about it.

@@ -105,11 +105,20 @@ fn proposal(headers: &HeaderMap, body: Strict<ProposeBody>) -> Result<ProposeReq
         case_id: body.value.case_id,
         reason_code: body.value.reason_code.map(|code| code.0),
         on_behalf_of: body.value.on_behalf_of,
-        evidence: body.value.evidence,
+        evidence: evidence(body.value.evidence)?,
         supersedes: body.value.supersedes,
         request_key: request_key(headers)?,
         request_hash: Digest::tagged("writ.request.v1", &body.json.canonical()),
     })
+}
+
+/// At most 16 pieces of evidence: a draft is kept for ever.
+fn evidence(pieces: Vec<Evidence>) -> Result<Vec<Evidence>, Problem> {
+    if pieces.len() > 16 || pieces.iter().any(|piece| piece.kind.is_empty() || piece.kind.len() > 64) {
+        let detail = "at most 16 pieces, each of a kind of 1 to 64 bytes";
+        return Err(Problem::at(Code::JsonInvalid, "/evidence", detail));
+    }
+    Ok(pieces)
 }
 
 /// The `Idempotency-Key` header: visible ASCII, at most 255 characters. It never reaches a backend.
@@ -270,7 +279,7 @@ pub(super) async fn list(
 pub(super) const READERS: &[Role] = &[Role::Orchestrator, Role::ApprovalService, Role::Auditor, Role::Operator];
 
 /// An orchestrator sees its own drafts; the others those of their tenant.
-fn only_own(client: &Client) -> bool {
+pub(super) fn only_own(client: &Client) -> bool {
     !client.has_role(Role::ApprovalService) && !client.has_role(Role::Auditor) && !client.has_role(Role::Operator)
 }
 

@@ -22,6 +22,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,6 +30,7 @@ use utoipa_axum::routes;
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub(crate) use view::{DraftView, ExecutionView};
+pub use wait::WAITERS;
 
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
@@ -53,6 +55,8 @@ pub struct CommonParts {
     pub entropy: Arc<dyn Entropy>,
     /// The URL under which the broker is reached.
     pub public_url: String,
+    /// Places for calls that wait for a change.
+    pub waiters: Semaphore,
 }
 
 impl Common {

@@ -71,7 +71,12 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     });
     let now = checked.common.clock.now();
     if let Some(broker) = &checked.broker {
-        let status = broker.signing_keys().signing(now).map_or_else(|e| e.to_string(), |_| ok());
+        let signing = broker.signing_keys();
+        let status = match signing.signing(now) {
+            Err(error) => error.to_string(),
+            Ok(_) if !broker.key_files_ok() => "the key files cannot be read; the log says why".to_owned(),
+            Ok(_) => ok(),
+        };
         checks.push(Check {
             name: "signing_key",
             status,

@@ -8,6 +8,8 @@ use super::{Code, Common, Problem};
 
 /// The longest wait that is granted, in seconds.
 pub(super) const MAX_WAIT: u64 = 60;
+/// How many calls may wait at once.
+pub const WAITERS: usize = 128;
 /// How often another process's change is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -27,6 +29,9 @@ pub(super) async fn until<T, F>(common: &Common, wait: Duration, read: impl Fn()
 where
     F: Future<Output = Result<T, Problem>>,
 {
+    // Every waiter reads again on every commit. Past so many of them one is answered at once, as if its time were over.
+    let place = common.waiters.try_acquire();
+    let wait = if place.is_ok() { wait } else { Duration::ZERO };
     let deadline = Instant::now() + wait;
     let mut changes = common.store.changes();
     loop {

@@ -38,12 +38,14 @@ impl Permit {
 
     /// A permit for the attempt that was just written down; none if the store only repeated an earlier answer, since then somebody may
     /// have sent it already.
+    ///
+    /// It ends a whole time-out before the lease, so that what is sent under it has ended when somebody else may take over.
     fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>) -> Option<Self> {
         let fresh = !applied.replayed && applied.value.state == ExecutionState::Dispatched;
         fresh.then(|| Self {
             request: plan.document.request.clone(),
             key: applied.value.key,
-            until: applied.value.lease_until,
+            until: applied.value.lease_until.minus(plan.operation.backend().total_timeout()),
         })
     }
 }

@@ -170,9 +170,12 @@ impl Parts {
         self.found(&execution, plan, step.name(), settled, answers.last()).await
     }
 
-    /// Whether "it is not there" has been said often enough, late enough after the last send, for the backend's file to call it proof.
+    /// Whether "it is not there" has been said often enough, late enough after the last send can have ended, for the backend's file to call
+    /// it proof.
     fn absence_proven(&self, execution: &ExecutionRecord, step: &Step, proof: Proof) -> bool {
-        let Some(settled) = execution.attempts.last().map(|a| a.sent_at.plus(proof.settle)) else {
+        // Whoever sent last may have been stopped for a while between writing the attempt down and sending it, but not past its lease.
+        let last = execution.attempts.last().map(|a| a.sent_at.plus(self.settings.lease));
+        let Some(settled) = last.map(|ended| ended.plus(proof.settle)) else {
             return false;
         };
         let before = execution

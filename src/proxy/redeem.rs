@@ -179,7 +179,8 @@ impl ExecuteError {
             Self::Refused(rejection) => Some(match rejection {
                 Rejection::CredentialExpired(_) => "credential_expired",
                 Rejection::CredentialIs(CredentialState::Redeemed) => "credential_spent",
-                Rejection::CredentialIs(_) => "credential_not_live",
+                Rejection::CredentialIs(_) | Rejection::ClientRevoked(_) => "credential_not_live",
+                Rejection::KeyRevoked(_) => "record_key_revoked",
                 Rejection::GrantMismatch | Rejection::HashMismatch => "credential_draft_mismatch",
                 Rejection::NotFound => "credential_unknown",
                 Rejection::ResourceBusy { .. } => "resource_busy",

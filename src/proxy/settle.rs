@@ -155,6 +155,12 @@ fn judge(plan: &Plan<'_>, sent: &Sent, earlier_doubt: bool, now: Timestamp) -> (
         }
         Sent::Answer(answer) => answer,
     };
+    if matches!(answer.status, 401 | 403) {
+        tracing::warn!(
+            status = answer.status, backend = %plan.document.request.backend,
+            "the backend refused the secret for writing: check it and its permissions"
+        );
+    }
     let Classified { outcome, reference, rule } = plan.operation.classify(&plan.document, answer);
     let with = |conclusive: bool| AttemptResult {
         status: Some(answer.status),

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::record::{
-    ApprovalRecord, AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict,
+    ApprovalRecord, AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, LookUpRecord, SignedRecord,
+    StoredVerdict,
 };
 use crate::audit::{Actor, EventBody};
 use crate::domain::digest::{Digest, DraftHash};
@@ -107,6 +108,9 @@ pub enum Rejection {
     /// The key that signed a record that counts is revoked.
     #[error("the key {0} is revoked")]
     KeyRevoked(KeyId),
+    /// The client that made the draft is revoked.
+    #[error("the client {0} is revoked")]
+    ClientRevoked(ClientId),
     /// Another execution on the same resource has no known outcome.
     #[error("execution {execution} on the same resource is {state}")]
     ResourceBusy {
@@ -676,6 +680,9 @@ pub trait Store: Send + Sync {
     /// The draft that [`Store::propose`] would answer as open, found without reading any backend. Rejected if the `Idempotency-Key` came with
     /// another request.
     async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError>;
+
+    /// The unresolved execution of another draft on the same resource of the same backend, whichever tenant made it.
+    async fn busy_resource(&self, draft: DraftId) -> Result<Option<ExecutionSummary>, StoreError>;
 
     /// Drafts in the order of their ids.
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError>;

@@ -153,3 +153,46 @@ async fn the_log_is_read_in_order_and_without_gaps() {
     }
     assert_eq!(all.len(), world.events().await.len());
 }
+
+#[tokio::test]
+async fn an_auditor_sees_the_events_of_its_tenant_and_those_of_none() {
+    let mut world = World::new().await;
+    world
+        .add_client("security", |client| {
+            client.id = "security-elsewhere".parse().unwrap();
+            client.tenant = "other".parse().unwrap();
+        })
+        .await;
+    world.allowed_draft().await;
+    let types = |body: &serde_json::Value| -> Vec<String> {
+        let events = body["events"].as_array().unwrap().iter();
+        let parsed = events.map(|e| serde_json::from_str::<serde_json::Value>(e["event"].as_str().unwrap()).unwrap());
+        parsed.map(|e| e["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = world.call("security", "GET", "/v1/audit/events", None).await.expect(200);
+    assert!(types(&own).contains(&"draft.propose".to_owned()));
+    let elsewhere = world.call("security-elsewhere", "GET", "/v1/audit/events", None).await.expect(200);
+    assert!(!types(&elsewhere).iter().any(|kind| kind.starts_with("draft.")), "{elsewhere}");
+    assert_eq!(elsewhere["next"], own["next"], "both have read to the same place");
+}
+
+#[tokio::test]
+async fn more_waits_than_there_are_places_for_are_answered_at_once() {
+    let world = World::new().await;
+    let draft = world.held_draft().await;
+    let (_app, router) = world.another();
+    let basic = world.basic("support-agent");
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..=writ::http::WAITERS {
+        let request = Request::get(format!("/v1/drafts/{draft}?wait=60")).header("authorization", &basic);
+        let (router, request) = (router.clone(), request.body(Body::empty()).unwrap());
+        waiting.spawn(async move { crate::support::world::send(&router, request).await });
+    }
+    // One too many: whichever gets no place has its answer long before the others' time is over.
+    let first = tokio::time::timeout(std::time::Duration::from_secs(50), waiting.join_next()).await;
+    let reply = first.expect("all of them wait").unwrap().unwrap();
+    assert_eq!(reply.expect(200)["state"], "awaiting_approval");
+    assert_eq!(waiting.len(), writ::http::WAITERS);
+    assert!(waiting.try_join_next().is_none(), "and only one");
+    waiting.abort_all();
+}

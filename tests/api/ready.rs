@@ -52,3 +52,15 @@ async fn a_store_that_cannot_commit_is_not_ready() {
     behind.execute_batch("DROP TRIGGER full").unwrap();
     get(&world, "/readyz").await.expect(200);
 }
+
+#[tokio::test]
+async fn key_files_that_cannot_be_read_are_not_ready_before_they_stop_anything() {
+    let world = World::new().await;
+    let broker = world.app.broker.as_ref().unwrap();
+    broker.key_files_unreadable();
+    let red = get(&world, "/readyz").await.refused(503, "not_ready");
+    assert!(red.body["detail"].as_str().unwrap().contains("key files"), "{}", red.body);
+    world.allowed_draft().await;
+    broker.replace_keys(writ::token::KeyRing::load(&world.path("keys")).unwrap());
+    get(&world, "/readyz").await.expect(200);
+}

@@ -279,3 +279,29 @@ async fn a_body_that_names_no_draft_or_two_or_something_else_is_refused() {
     assert_eq!(world.writes(), 0);
     still_good(&world, &held).await;
 }
+
+#[tokio::test]
+async fn a_credential_dies_with_its_client_and_with_whoever_approved_it() {
+    let world = World::new().await;
+    let held = held(&world).await;
+    world
+        .app
+        .store
+        .revoke_client(world.op(), "support-agent".parse().unwrap())
+        .await
+        .unwrap();
+    refused(&world, &held.token, json!({ "draft_id": held.draft }), 401, "credential_not_live").await;
+
+    let world = World::new().await;
+    let draft = world.held_draft().await;
+    let record = world.record("usr_mia", &draft, writ::domain::approval::Decision::Approve).await;
+    world.hand_in(&record).await.expect(200);
+    let token = world.credential(&draft).await;
+    world
+        .app
+        .store
+        .revoke_approver(world.op(), "usr_mia".parse().unwrap())
+        .await
+        .unwrap();
+    refused(&world, &token, json!({ "draft_id": draft }), 403, "record_key_revoked").await;
+}

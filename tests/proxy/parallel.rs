@@ -61,3 +61,50 @@ async fn two_drafts_on_one_charge_do_not_run_side_by_side() {
     assert_eq!(world.execution(&second.draft).await["code"], "resource_changed");
     assert_eq!(world.sandbox.refunds(demo::CHARGE).len(), 1);
 }
+
+/// Tenants have their own drafts and people; a charge of the account they share is one charge.
+#[tokio::test]
+async fn another_tenant_does_not_get_at_a_charge_whose_outcome_is_open_nor_around_the_count() {
+    let mut world = World::new().await;
+    world
+        .add_client("support-agent", |client| {
+            client.id = "other-agent".parse().unwrap();
+            client.tenant = "other".parse().unwrap();
+        })
+        .await;
+    let theirs = world
+        .call(
+            "other-agent",
+            "POST",
+            "/v1/drafts",
+            Some(World::refund_of(demo::CHARGE, 3_000, "usd")),
+        )
+        .await
+        .expect(201);
+    let first = super::support::held(&world).await;
+    let third = world
+        .call(
+            "other-agent",
+            "POST",
+            "/v1/drafts",
+            Some(World::refund_of(demo::CHARGE_EUR, 3_000, "eur")),
+        )
+        .await
+        .expect(201);
+    assert_eq!(
+        third["state"], "awaiting_approval",
+        "the same customer's third refund today: {third}"
+    );
+    world.sandbox.fault(writ::sandbox::Fault::once(
+        writ::sandbox::FaultKind::DropAfter,
+        "POST",
+        "/v1/refunds",
+    ));
+    world.execute(&first.token, &first.draft).await.expect(202);
+    let form = [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("subject_token", theirs["id"].as_str().unwrap()),
+        ("subject_token_type", "urn:writ:token-type:draft"),
+    ];
+    world.exchange_form("other-agent", &form).await.refused(400, "resource_busy");
+}

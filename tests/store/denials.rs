@@ -517,19 +517,25 @@ async fn a_resource_with_an_open_outcome_is_not_touched_again(world: World) {
         state: ExecutionState::Indeterminate,
     };
     refuses!(world, issue(world.issue(&draft)), busy);
-    let elsewhere = NewDraft {
-        resource: execution.resource.clone(),
-        tenant: "other".parse().unwrap(),
-        ..world.new_draft()
+    // Tenants share the backend's things; what is called the same at another backend is another thing.
+    let proposed = async |tenant: &str, backend: &str| {
+        let draft = NewDraft {
+            resource: execution.resource.clone(),
+            tenant: tenant.parse().unwrap(),
+            backend: backend.parse().unwrap(),
+            ..world.new_draft()
+        };
+        let draft = world.propose(draft).await;
+        world.store().decide(world.op(), world.auto_approve(draft.id)).await.unwrap().value
     };
-    let elsewhere = world.propose(elsewhere).await;
-    let elsewhere = world
-        .store()
-        .decide(world.op(), world.auto_approve(elsewhere.id))
-        .await
-        .unwrap()
-        .value;
-    world.store().issue(world.op(), world.issue(&elsewhere)).await.unwrap();
+    let same_thing = proposed("other", execution.backend.as_str()).await;
+    let busy = Rejection::ResourceBusy {
+        execution: execution.id,
+        state: ExecutionState::Indeterminate,
+    };
+    refuses!(world, issue(world.issue(&same_thing)), busy);
+    let another_thing = proposed("other", "elsewhere").await;
+    world.store().issue(world.op(), world.issue(&another_thing)).await.unwrap();
     world
         .store()
         .look_up(world.op(), world.look_up(&execution, applied()))

@@ -58,6 +58,7 @@ impl From<Rejection> for Problem {
             Rejection::AlreadyAnswered(_) => Self::new(Code::ApprovalAnswered, detail),
             Rejection::RecordReused(_) => Self::new(Code::RecordReused, detail),
             Rejection::KeyRevoked(_) => Self::new(Code::RecordKeyRevoked, detail),
+            Rejection::ClientRevoked(_) => Self::new(Code::CredentialNotLive, format!("{detail}; nothing of it runs any more")),
             Rejection::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
             Rejection::RequestKeyReused => Self::new(Code::IdempotencyKeyReused, format!("{detail}; send a new key with a new request")),
             Rejection::SendWindowClosed(_)

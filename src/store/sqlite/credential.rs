@@ -1,6 +1,6 @@
 //! A credential is issued, and an earlier unspent one of the same draft taken back.
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::draft::live_credential;
 use super::failure::Failure;
@@ -8,11 +8,12 @@ use super::rows::{self, word};
 use super::step::{Step, approval_part, credential_part, policy_part, words};
 use crate::audit::{ChangePart, EventBody, EventKind};
 use crate::domain::approval::Decision;
+use crate::domain::id::{DraftId, RecordId};
 use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftState, ExecutionState};
 use crate::domain::name::KeyId;
 use crate::store::Rejection;
 use crate::store::contract::Issue;
-use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, SignedRecord};
+use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionSummary, SignedRecord};
 
 /// `credential.issue`.
 pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
@@ -104,7 +105,13 @@ fn check_records(step: &Step<'_>, issue: &Issue, approval: &ApprovalRecord) -> R
     if named.is_empty() || !all_there || !approval.requirement.is_met(&signatures) {
         return Err(Rejection::NotFound.into());
     }
-    let ids: Vec<String> = named.iter().map(|r| r.id.to_string()).collect();
+    let ids: Vec<RecordId> = named.iter().map(|r| r.id).collect();
+    check_keys(step, approval, &ids)
+}
+
+/// Whether no key behind these records, nor its approver, is revoked.
+fn check_keys(step: &Step<'_>, approval: &ApprovalRecord, records: &[RecordId]) -> Result<(), Failure> {
+    let ids: Vec<String> = records.iter().map(RecordId::to_string).collect();
     // A rule signs with the broker's own key, which need not be registered; everybody else's must be.
     let revoked = rows::first(
         step.connection,
@@ -121,23 +128,49 @@ fn check_records(step: &Step<'_>, issue: &Issue, approval: &ApprovalRecord) -> R
     }
 }
 
+/// Whether nobody behind a credential was revoked since it was issued: not the client it was issued to, and nobody who approved.
+pub(super) fn check_nobody_revoked(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+    let revoked: bool = rows::value(
+        step.connection,
+        "SELECT EXISTS (SELECT 1 FROM client WHERE id = ?1 AND revoked_at IS NOT NULL)",
+        [draft.maker.as_str()],
+    )?;
+    if revoked {
+        return Err(Rejection::ClientRevoked(draft.maker.clone()).into());
+    }
+    let approving = approval.records.iter().filter(|r| r.decision == Decision::Approve);
+    check_keys(step, approval, &approving.map(|r| r.id).collect::<Vec<_>>())
+}
+
 /// Nothing else may touch a resource while what was sent to it has no known outcome.
 pub(super) fn check_resource(step: &Step<'_>, draft: &DraftRecord) -> Result<(), Failure> {
-    let busy = rows::first(
-        step.connection,
-        "SELECT e.id, e.state FROM draft d JOIN execution e ON e.draft = d.id
-         WHERE d.tenant = :tenant AND d.resource_type = :type AND d.resource_id = :resource AND d.id <> :draft
-            AND e.state IN (SELECT value FROM json_each(:unresolved)) LIMIT 1",
+    match busy_resource(step.connection, draft.id)? {
+        None => Ok(()),
+        Some(open) => Err(Rejection::ResourceBusy {
+            execution: open.id,
+            state: open.state,
+        }
+        .into()),
+    }
+}
+
+/// The unresolved execution of another draft on the same resource of the same backend, whichever tenant made it.
+pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<Option<ExecutionSummary>, Failure> {
+    rows::first(
+        connection,
+        "SELECT e.id, e.state, e.reference
+         FROM draft mine JOIN draft d ON d.resource_type = mine.resource_type AND d.resource_id = mine.resource_id
+            AND d.backend = mine.backend AND d.id <> mine.id JOIN execution e ON e.draft = d.id
+         WHERE mine.id = :draft AND e.state IN (SELECT value FROM json_each(:unresolved)) LIMIT 1",
         named_params! {
-            ":tenant": draft.tenant.as_str(), ":type": draft.resource.kind.as_str(), ":resource": draft.resource.id.as_str(),
-            ":draft": draft.id.to_string(), ":unresolved": words(ExecutionState::UNRESOLVED, ExecutionState::as_str),
+            ":draft": draft.to_string(), ":unresolved": words(ExecutionState::UNRESOLVED, ExecutionState::as_str),
         },
         |row| {
-            Ok(Rejection::ResourceBusy {
-                execution: word(row, "id")?,
+            Ok(ExecutionSummary {
+                id: word(row, "id")?,
                 state: word(row, "state")?,
+                reference: row.get("reference")?,
             })
         },
-    )?;
-    busy.map_or(Ok(()), |rejection| Err(rejection.into()))
+    )
 }

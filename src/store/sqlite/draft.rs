@@ -128,18 +128,18 @@ fn supersede(step: &mut Step<'_>, new: &NewDraft, old: DraftId) -> Result<(), Fa
     end(step, &old, DraftTransition::Supersede, closed, None).map(drop)
 }
 
-/// Drafts of the operation for the customer that were held or allowed in the last 24 hours, plus those being decided, plus this one.
+/// Drafts of the operation for the customer, whichever tenant made them, that were held or allowed in the last 24 hours, plus those being decided, plus this one.
 /// One that a newer draft replaced does not count a second time.
 fn recent(step: &Step<'_>, new: &NewDraft) -> Result<u64, Failure> {
     let Some(subject) = &new.subject else { return Ok(1) };
     let others: i64 = rows::value(
         step.connection,
         "SELECT count(*) FROM draft d
-         WHERE d.tenant = :tenant AND d.operation = :operation AND d.subject = :subject AND d.backend = :backend
+         WHERE d.operation = :operation AND d.subject = :subject AND d.backend = :backend
             AND d.created_at > :since AND d.state <> :superseded
             AND (d.state = :proposed OR EXISTS (SELECT 1 FROM approval a WHERE a.draft = d.id))",
         named_params! {
-            ":tenant": new.tenant.as_str(), ":operation": new.operation.as_str(), ":subject": subject, ":backend": new.backend.as_str(),
+            ":operation": new.operation.as_str(), ":subject": subject, ":backend": new.backend.as_str(),
             ":since": step.now.minus(RECENT).millis(), ":superseded": DraftState::Superseded.as_str(),
             ":proposed": DraftState::Proposed.as_str(),
         },

@@ -2,7 +2,7 @@
 
 use rusqlite::named_params;
 
-use super::credential::{check_grant, check_resource, check_window};
+use super::credential::{check_grant, check_nobody_revoked, check_resource, check_window};
 use super::draft;
 use super::failure::Failure;
 use super::rows;
@@ -40,6 +40,7 @@ pub(super) fn redeem(step: &mut Step<'_>, redeem: &Redeem) -> Result<Redeemed, F
         ..event
     })?;
     check_grant(step, &draft, approval)?;
+    check_nobody_revoked(step, &draft, approval)?;
     // Two credentials may have been issued while nothing was under way; the first one redeemed keeps the other out.
     check_resource(step, &draft)?;
     match earlier {

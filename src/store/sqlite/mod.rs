@@ -34,7 +34,7 @@ use super::contract::{
     Abort, ApproverEntry, ClientEntry, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, OperationOutcome,
     Proposed, Redeem, Redeemed, Reopen, Resolve, Settle, StoredEvent, Swept, TakeOver, Vote,
 };
-use super::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord};
+use super::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary};
 use super::{Applied, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
 use crate::domain::clock::{Clock, Entropy};
@@ -220,6 +220,12 @@ impl Store for SqliteStore {
     async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError> {
         let now = self.tools.clock.now();
         self.readers.read(move |connection| draft::known(connection, now, &known)).await
+    }
+
+    async fn busy_resource(&self, draft: DraftId) -> Result<Option<ExecutionSummary>, StoreError> {
+        self.readers
+            .read(move |connection| credential::busy_resource(connection, draft))
+            .await
     }
 
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError> {

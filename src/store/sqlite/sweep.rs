@@ -1,5 +1,7 @@
 //! Ends what is past its time. It only tidies: every guard compares the time itself.
 
+use std::time::Duration;
+
 use rusqlite::named_params;
 
 use super::draft::expire;
@@ -9,6 +11,9 @@ use super::step::{Step, words};
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState};
 use crate::store::contract::Swept;
+
+/// How long an operation's record answers a repetition.
+const KEPT: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// Expires drafts, lapses their approvals, and lapses credentials; at most `limit` of each.
 pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> {
@@ -41,5 +46,15 @@ pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> 
         step.move_credential(&draft, &credential, CredentialTransition::Lapse, |event| event)?;
         swept.credentials += 1;
     }
+    forget_operations(step)?;
     Ok(swept)
+}
+
+/// An operation is repeated within seconds by whoever lost its answer; its record is kept far longer than that and not for ever.
+fn forget_operations(step: &Step<'_>) -> Result<(), Failure> {
+    step.change(
+        "DELETE FROM operation WHERE id IN (SELECT id FROM operation WHERE at < :since ORDER BY id LIMIT 500)",
+        named_params! { ":since": step.now.minus(KEPT).millis() },
+    )?;
+    Ok(())
 }

@@ -132,8 +132,8 @@ CREATE TABLE draft (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX draft_one_open ON draft (tenant, maker, content) WHERE settled_at IS NULL;
 CREATE UNIQUE INDEX draft_request_key ON draft (maker, request_key) WHERE request_key IS NOT NULL;
-CREATE INDEX draft_by_resource ON draft (tenant, resource_type, resource_id);
-CREATE INDEX draft_by_subject ON draft (tenant, operation, subject, created_at) WHERE subject IS NOT NULL;
+CREATE INDEX draft_by_resource ON draft (resource_type, resource_id);
+CREATE INDEX draft_by_subject ON draft (operation, subject, created_at) WHERE subject IS NOT NULL;
 CREATE INDEX draft_by_case ON draft (case_id, id) WHERE case_id IS NOT NULL;
 CREATE INDEX draft_unsettled ON draft (state, expires_at) WHERE settled_at IS NULL;
 
