@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::backend::{Backends, Clients, Need};
+use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
@@ -103,6 +103,9 @@ impl Checked {
         } else {
             None
         };
+        if let (Some(backends), Part::All) = (&backends, part) {
+            faults.extend(same_secret(backends, env).iter().map(ToString::to_string));
+        }
         if let (Some(backends), true) = (&backends, part.is_proxy()) {
             faults.extend(short_lease(config, backends));
         }

@@ -64,3 +64,17 @@ async fn key_files_that_cannot_be_read_are_not_ready_before_they_stop_anything()
     broker.replace_keys(writ::token::KeyRing::load(&world.path("keys")).unwrap());
     get(&world, "/readyz").await.expect(200);
 }
+
+#[tokio::test]
+async fn a_process_whose_facts_secret_is_its_write_secret_does_not_start() {
+    let world = World::new().await;
+    std::fs::copy(world.path("secrets/stripe-write"), world.path("secrets/stripe-facts")).unwrap();
+    let outside = writ::app::Outside {
+        clock: world.clock.clone(),
+        entropy: world.entropy.clone(),
+    };
+    let faults = writ::app::App::assemble(&world.config, writ::app::Part::All, outside, &|_| None)
+        .err()
+        .unwrap();
+    assert!(faults.to_string().contains("auth.facts"), "{faults}");
+}
