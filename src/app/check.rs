@@ -26,7 +26,38 @@ pub(super) struct Checked {
 /// # Errors
 /// [`Faults`]: everything that is wrong.
 pub fn check(config: &Config, part: Part, outside: &Outside, env: Environment<'_>) -> Result<(), Faults> {
-    Checked::load(config, part, outside, env).map(|_| ())
+    let mut faults = Checked::load(config, part, outside, env)
+        .err()
+        .map(|found| found.0)
+        .unwrap_or_default();
+    if part.is_broker() {
+        faults.extend(unsigned(config, outside));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+}
+
+/// What keeps the broker from signing credentials. It starts nevertheless, since a rotation is picked up while it runs; it is not ready.
+fn unsigned(config: &Config, outside: &Outside) -> Vec<String> {
+    // A ring that cannot be read is a fault already.
+    let Ok(ring) = KeyRing::load(&config.keys) else { return Vec::new() };
+    let now = outside.clock.now();
+    let mut faults: Vec<String> = ring
+        .missing(now)
+        .iter()
+        .map(|kid| {
+            format!(
+                "{}: the private half of published key {kid} is not there (credential-{kid}.pem); put it back, or run `writ keys rotate`",
+                config.keys.display()
+            )
+        })
+        .collect();
+    if ring.signing(now).is_err() {
+        faults.push(format!(
+            "{}: no key may sign credentials now; run `writ keys rotate`, and check again after half a minute",
+            config.keys.display()
+        ));
+    }
+    faults
 }
 
 /// Checks the store the configuration names, without making one: it opens, and knows the key with which the policy signs.
@@ -49,8 +80,30 @@ pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Resu
         .await
         .map_err(|error| alone(format!("{}: {error}", config.store.display())))?;
     let public = signer.public();
-    if registered.is_some_and(|key| key.public == public && key.revoked_at.is_none()) {
-        return Ok(());
+    match registered {
+        Some(key) if key.public == public && key.revoked_at.is_none() => {
+            return if key.issuer == config.audience.as_str() {
+                Ok(())
+            } else {
+                Err(alone(format!(
+                    "broker.audience is `{}`, but the key with which the policy signs is registered for `{}`, so nothing that the policy allows would run; set it back",
+                    config.audience, key.issuer
+                )))
+            };
+        }
+        Some(key) => {
+            let why = if key.revoked_at.is_some() { "is revoked" } else { "is another key" };
+            let fresh = format!("{}_new", config.policy_approver);
+            return Err(alone(format!(
+                "in the store `{}` {why}, so nothing that the policy allows would run; move {file} away, set [broker] policy_approver to a new name such as \
+                 `{fresh}`, run `writ keys generate --approver {fresh} --alg Ed25519 --out {file}`, and register the public key it prints with \
+                 `writ approver add {fresh} --public KEY --alg Ed25519 --issuer {} --kid {fresh}-1`",
+                signer.kid(),
+                config.audience,
+                file = config.keys.join(config::POLICY_KEY).display(),
+            )));
+        }
+        None => {}
     }
     Err(alone(format!(
         "the store does not know the key in {} as `{}`, so nothing that the policy allows would run; \

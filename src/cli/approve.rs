@@ -26,6 +26,8 @@ use crate::store::Store;
 ///
 /// With a working directory the card comes from its store and the record goes in as an approval service would hand it in. With `--card` nothing
 /// but the key and the card is needed, and the record is printed.
+///
+/// It cannot give a fresh sign-in: a draft that asks for one (step-up) can only be approved through an approval service that has people sign in.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ approve drf_0192f0c1a2b37c4d8e5f60718293a4b5 --key mia.pem --reason 'the photo shows the crack'\n  writ approve --card card.json --bytes draft.json --key mia.pem --kid usr_mia-1 --approver usr_mia --audience http://127.0.0.1:8700 --reason 'the photo shows the crack'"
@@ -244,7 +246,9 @@ impl Answer {
                 let bytes = read(path)?;
                 card.covers(&bytes).map_err(CliError::failed)?;
                 let document = DraftDocument::parse(&bytes).map_err(CliError::failed)?;
-                describe::document(&context.out, &document, &IdempotencyKey::of(&card.hash), &Decimals::unknown())
+                // With the backends' files at hand an amount is shown as people write it.
+                let decimals = Config::load(&self.at.config).map_or_else(|_| Decimals::unknown(), |config| Decimals::of(&config));
+                describe::document(&context.out, &document, &IdempotencyKey::of(&card.hash), &decimals)
             }
             None => format!(
                 "draft {} with hash {}; what it says was not checked, --bytes FILE does that\n",

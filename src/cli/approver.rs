@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, CliError, Context};
+use super::context::{At, CliError, Context, open};
 use super::words::{Algorithm, AuthorityArg, authority, authority_words, moment};
+use crate::app;
 use crate::approval::read_public_key;
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::principal::{Approver, ApproverKey, Authority};
@@ -127,14 +128,16 @@ struct List {
     at: At,
 }
 
-/// Revoke an approver with all keys, or one key. Signatures that were not yet exchanged stop counting too.
+/// Revoke an approver with all keys (`<ID>`), or one key (`--key`). This is final: neither comes back, also not by `add`.
+///
+/// Signatures that were not yet exchanged stop counting too. To take authority away and give it back later, use `set-authority`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  writ approver revoke usr_lea --config work/writ.toml\n  writ approver revoke --key usr_lea-1")]
 struct Revoke {
-    /// The approver.
+    /// The approver, with all their keys; or name one key with --key.
     #[arg(required_unless_present = "key")]
     id: Option<PrincipalId>,
-    /// Only this key.
+    /// Only this key; the approver and their other keys stay.
     #[arg(long, value_name = "KID", conflicts_with = "id")]
     key: Option<KeyId>,
     #[command(flatten)]
@@ -165,8 +168,14 @@ impl Add {
         let given = match (&self.public, &self.key_file) {
             (Some(text), _) => Some(text.clone()),
             (None, Some(path)) => {
-                let text = std::fs::read_to_string(path);
-                Some(text.map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?)
+                let at = |why: &dyn std::fmt::Display| CliError::failed(format!("{}: {why}", path.display()));
+                let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
+                if text.contains("PRIVATE KEY-----") {
+                    return Err(at(
+                        &"is a private key, which stays with its owner; name the public half, as `writ keys generate` prints it or `openssl pkey -in FILE -pubout` writes it",
+                    ));
+                }
+                Some(text)
             }
             (None, None) => None,
         };
@@ -213,10 +222,18 @@ impl Add {
         };
         let value = value(&entry);
         let kids: Vec<String> = entry.keys.iter().map(|key| key.kid.to_string()).collect();
-        store.add_approver(context.op(), entry).await.map_err(|error| match error {
-            StoreError::Rejected(Rejection::Exists(what)) => CliError::failed(format!("{what} exists already; choose another id")),
-            other => CliError::failed(other),
-        })?;
+        if let Err(error) = store.add_approver(context.op(), entry.clone()).await {
+            let StoreError::Rejected(Rejection::Exists(what)) = error else {
+                return Err(CliError::failed(error));
+            };
+            return Err(match registered(&*store, &entry).await? {
+                Some(key) => CliError::failed(format!(
+                    "this public key is registered already, as {} of {}; one key is one approver's, and has one id: make another key pair",
+                    key.kid, key.approver
+                )),
+                None => CliError::failed(format!("{what} exists already; choose another id")),
+            });
+        }
         context.out.answer(&value, |out| {
             out.pairs(&[
                 ("approver", self.id.to_string()),
@@ -246,6 +263,16 @@ impl SetAuthority {
     }
 }
 
+/// The registered key that one of the entry's is.
+async fn registered(store: &dyn Store, entry: &ApproverEntry) -> Result<Option<ApproverKey>, CliError> {
+    let known = store.approvers().await.map_err(CliError::failed)?;
+    let mut same = known
+        .into_iter()
+        .flat_map(|known| known.keys)
+        .filter(|key| entry.keys.iter().any(|new| new.public == key.public));
+    Ok(same.next())
+}
+
 /// `usr_lea-1`, or the next number that no key has.
 async fn free_kid(store: &dyn Store, approver: &PrincipalId) -> Result<KeyId, CliError> {
     for number in 1..1000 {
@@ -261,7 +288,16 @@ async fn free_kid(store: &dyn Store, approver: &PrincipalId) -> Result<KeyId, Cl
 
 impl Revoke {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let store = self.at.store(context)?;
+        let config = self.at.load()?;
+        let policy_key = app::policy_key_id(&config.policy_approver).map_err(CliError::failed)?;
+        if self.id.as_ref() == Some(&config.policy_approver) || self.key.as_ref() == Some(&policy_key) {
+            return Err(CliError::failed(format!(
+                "{} is the policy's own approver: without its key {policy_key} nothing that the policy allows would run; \
+                 name another in [broker] policy_approver first, give it a key as `writ config check` says, and restart the broker",
+                config.policy_approver
+            )));
+        }
+        let store = open(&config, context)?;
         let (what, revoked) = match (self.id, self.key) {
             (_, Some(kid)) => (format!("key {kid}"), store.revoke_key(context.op(), kid).await),
             (Some(id), None) => (format!("approver {id}"), store.revoke_approver(context.op(), id).await),

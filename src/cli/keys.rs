@@ -1,6 +1,6 @@
 //! `writ keys`: the broker's signing keys, and key pairs for approvers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -31,7 +31,7 @@ enum KeysCommand {
 
 /// Make the first signing key, or a key pair for an approver.
 ///
-/// With `--approver` the private key goes to a new file that only you can read, and the public key is printed.
+/// With `--approver` the private key goes to a new file that only you can read, and the public key is printed, with the command that registers it.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ keys generate --config work/writ.toml\n  writ keys generate --approver usr_lea --alg ES256 --out lea.pem"
@@ -90,8 +90,8 @@ impl Keys {
                 approver: Some(approver),
                 alg,
                 out: Some(out),
-                ..
-            }) => approver_pair(context, &approver, alg, &out),
+                at,
+            }) => approver_pair(context, &approver, alg, &out, &at.config),
             KeysCommand::Generate(generate) => {
                 let dir = generate.at.load()?.keys;
                 list(context, KeyRing::generate(&dir, now, setup::KEY_LIFETIME, entropy))
@@ -109,7 +109,7 @@ impl Keys {
     }
 }
 
-fn approver_pair(context: &Context, approver: &PrincipalId, alg: Algorithm, out: &std::path::Path) -> Result<(), CliError> {
+fn approver_pair(context: &Context, approver: &PrincipalId, alg: Algorithm, out: &Path, config: &Path) -> Result<(), CliError> {
     let kind = alg.kind();
     let made = RecordSigner::generate(kind).map_err(CliError::failed)?;
     setup::write(out, made.private_pem.expose(), 0o600).map_err(CliError::failed)?;
@@ -122,8 +122,11 @@ fn approver_pair(context: &Context, approver: &PrincipalId, alg: Algorithm, out:
             ("public key", public.clone()),
             ("private key", file.clone()),
         ]);
-        let add = format!("writ approver add {approver} --public {public} --alg {alg} --authority OPERATION:QUEUE:CURRENCY:MAX_MINOR");
-        format!("{pairs}\nregister it:\n  {add}\n")
+        let (add, config) = (format!("writ approver add {approver}"), config.display());
+        format!(
+            "{pairs}\nregister it where the broker runs:\n  {add} --public {public} --alg {alg} --config {config}\n\
+             and say what they may decide, such as\n  {add} --authority 'refund.*:finance.refunds:usd:500000' --config {config}\n"
+        )
     })
 }
 

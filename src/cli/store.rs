@@ -25,7 +25,7 @@ enum StoreCommand {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  writ store backup --config work/writ.toml backup.db")]
 struct Backup {
-    /// The new file.
+    /// The new file, in a directory that is there.
     to: PathBuf,
     #[command(flatten)]
     at: At,
@@ -35,6 +35,9 @@ impl StoreArgs {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let StoreCommand::Backup(backup) = self.command;
         let to = backup.to.display().to_string();
+        if let Some(dir) = backup.to.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
+            return Err(CliError::failed(format!("there is no directory {}; make it first", dir.display())));
+        }
         let copied = backup.at.store(context)?.backup(&backup.to).await;
         copied.map_err(|error| match error {
             StoreError::Rejected(Rejection::Exists(_)) => CliError::failed(format!("{to} exists already; name a new file")),

@@ -23,9 +23,10 @@ enum TokenCommand {
     Inspect(Inspect),
 }
 
-/// Say what the credential on standard input grants and whether it verifies. The credential itself is never printed.
+/// Say what the credential on standard input grants and whether it verifies, as far as the token itself tells. The credential is never printed.
 ///
-/// Needs no server. Ends with code 1 if a proxy would refuse it.
+/// Needs no server, and so cannot know what only the store knows: whether it was spent, revoked or replaced. Ends with code 1 if a proxy would refuse
+/// it for what it is.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ token inspect --public-keys work/keys/credential-keys.json < token\n  writ token inspect --public-key ed25519/HEX < token\n  writ token inspect < token      # read it without checking who signed"

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{LOCAL_ISSUER, write};
 use crate::app;
 use crate::approval::RecordSigner;
+use crate::backend::Backends;
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::operation::Stage;
@@ -127,24 +128,28 @@ pub(super) fn example_approver(example: &Example, path: &Path, now: Timestamp) -
     })
 }
 
-pub(super) fn example_clients(now: Timestamp) -> Result<Vec<Client>, String> {
+/// The example's programs; the agent may do what the backends declare and nothing else.
+pub(super) fn example_clients(backends: &Backends, now: Timestamp) -> Result<Vec<Client>, String> {
     let name = |error: crate::domain::name::NameError| error.to_string();
     let owner: PrincipalId = "usr_ann".parse().map_err(name)?;
-    let allow = |operations: &str, stages: &[Stage]| -> Result<Permission, String> {
-        Ok(Permission {
-            operations: operations.parse().map_err(name)?,
-            stages: stages.iter().copied().collect(),
-        })
-    };
-    let write = [Stage::Draft, Stage::Execute];
-    let permissions = vec![
-        allow("order.read", &[Stage::Read])?,
-        allow("charge.read", &[Stage::Read])?,
-        allow("customer.read", &[Stage::Read])?,
-        allow("refund.create", &write)?,
-        allow("shipping_address.update", &write)?,
-        allow("email.update", &write)?,
+    let (read, write) = (&[Stage::Read][..], &[Stage::Draft, Stage::Execute][..]);
+    let all = [
+        ("order.read", read),
+        ("charge.read", read),
+        ("customer.read", read),
+        ("refund.create", write),
+        ("shipping_address.update", write),
+        ("email.update", write),
     ];
+    let mut permissions = Vec::new();
+    for (operation, stages) in all {
+        if backends.operation(&operation.parse().map_err(name)?).is_some() {
+            permissions.push(Permission {
+                operations: operation.parse().map_err(name)?,
+                stages: stages.iter().copied().collect(),
+            });
+        }
+    }
     let rows = [
         ("support-agent", Role::Orchestrator, Some(owner), permissions),
         ("review-desk", Role::ApprovalService, None, Vec::new()),

@@ -18,7 +18,7 @@ use example::{EXAMPLES, example_approver, example_clients, policy_approver};
 
 use crate::app::{self, Faults, Outside};
 use crate::audit::{Actor, ActorKind};
-use crate::backend::{SHIPPED, relocated};
+use crate::backend::{Backends, SHIPPED, relocated};
 use crate::config::{self, Config};
 use crate::domain::clock::{Entropy, random};
 use crate::domain::digest::Digest;
@@ -26,6 +26,7 @@ use crate::domain::id::OperationId;
 use crate::domain::name::{ClientId, PrincipalId};
 use crate::domain::principal::Client;
 use crate::domain::secret::{Secret, constant_time_eq};
+use crate::settings::Mistakes;
 use crate::store::contract::ClientEntry;
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
@@ -52,6 +53,9 @@ const POLICY: [(&str, &str); 7] = [
         include_str!("../../policies/cedar/cases/refunds.json"),
     ),
 ];
+
+/// The directory of the backend files, below the working directory.
+const BACKENDS: &str = "policies/backends";
 
 /// How long the first signing key may sign.
 pub const KEY_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
@@ -123,11 +127,14 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
             "the key that only reads from {reader} is the key that executes at {writer}: the broker would hold it; name a restricted key that only reads"
         )]));
     }
-    files(options, outside).map_err(|error| Faults(vec![error]))?;
+    let adapters = adapters(options)?;
+    let texts = adapters.iter().map(|(file, text)| (file.as_str(), text.as_str()));
+    let backends = Backends::from_texts(texts, &dir.join(BACKENDS)).map_err(faults)?;
+    files(options, &adapters, outside).map_err(|error| Faults(vec![error]))?;
     let path = dir.join(config::FILE);
-    let config = Config::load(&path).map_err(|mistakes| Faults(mistakes.0.iter().map(ToString::to_string).collect()))?;
+    let config = Config::load(&path).map_err(faults)?;
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
-    let made = registries(&*store, &config, options, outside).await;
+    let made = registries(&*store, &config, options, &backends, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
     Ok(Created {
         config: path,
@@ -146,13 +153,29 @@ fn key_that_executes(endpoints: &[Endpoint]) -> Option<(&'static str, &'static s
     found.next().map(|(reader, writer)| (reader.name, writer.name))
 }
 
-fn files(options: &Options, outside: &Outside) -> Result<(), String> {
+fn faults(mistakes: Mistakes) -> Faults {
+    Faults(mistakes.0.iter().map(ToString::to_string).collect())
+}
+
+/// The backend files, name and text, as they will be written.
+fn adapters(options: &Options) -> Result<Vec<(String, String)>, Faults> {
+    let adapter = |endpoint: &Endpoint| {
+        let file = format!("{}.toml", endpoint.name);
+        let shipped = SHIPPED.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
+        let shipped = shipped.ok_or_else(|| Faults(vec![format!("there is no shipped backend file `{file}`")]))?;
+        let moved = relocated(&file, shipped, &endpoint.url).map_err(faults)?;
+        Ok((file, with_secret_files(&moved, endpoint.name)))
+    };
+    options.endpoints.iter().map(adapter).collect()
+}
+
+fn files(options: &Options, adapters: &[(String, String)], outside: &Outside) -> Result<(), String> {
     let dir = &options.dir;
     let people: &[&str] = match options.approvers {
         Approvers::Examples => &["approvers"],
         Approvers::Nobody => &[],
     };
-    for below in ["", "keys", "secrets", "data", "policies/cedar/cases", "policies/backends"]
+    for below in ["", "keys", "secrets", "data", "policies/cedar/cases", BACKENDS]
         .iter()
         .chain(people)
     {
@@ -167,16 +190,10 @@ fn files(options: &Options, outside: &Outside) -> Result<(), String> {
     for (path, text) in POLICY {
         write(&dir.join(path), text, 0o644)?;
     }
+    for (file, text) in adapters {
+        write(&dir.join(BACKENDS).join(file), text, 0o644)?;
+    }
     for endpoint in &options.endpoints {
-        let file = format!("{}.toml", endpoint.name);
-        let shipped = SHIPPED.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
-        let shipped = shipped.ok_or_else(|| format!("there is no shipped backend file `{file}`"))?;
-        let moved = relocated(&file, shipped, &endpoint.url).map_err(|mistakes| mistakes.to_string())?;
-        write(
-            &dir.join("policies/backends").join(&file),
-            &with_secret_files(&moved, endpoint.name),
-            0o644,
-        )?;
         for (word, secret) in [("facts", &endpoint.facts), ("read", &endpoint.read), ("write", &endpoint.write)] {
             write(
                 &dir.join("secrets").join(format!("{}-{word}", endpoint.name)),
@@ -254,6 +271,7 @@ async fn registries(
     store: &dyn Store,
     config: &Config,
     options: &Options,
+    backends: &Backends,
     outside: &Outside,
 ) -> Result<(Vec<(Client, Secret)>, Vec<(PrincipalId, PathBuf)>), String> {
     let now = outside.clock.now();
@@ -276,7 +294,7 @@ async fn registries(
         approvers.push((entry.approver.id, path));
     }
     let mut clients = Vec::new();
-    for client in example_clients(now)? {
+    for client in example_clients(backends, now)? {
         let (secret, secret_sha256) = fresh_secret(&*outside.entropy);
         store
             .add_client(

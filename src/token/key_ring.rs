@@ -220,6 +220,14 @@ impl KeyRing {
             .ok_or(KeyRingError::PastDate)
     }
 
+    /// The keys whose time is not over and whose private half is not here, oldest first.
+    #[must_use]
+    pub fn missing(&self, now: Timestamp) -> Vec<RootKeyId> {
+        let missing =
+            |(kid, key): &(RootKeyId, &PublishedKey)| key.not_after.is_none_or(|end| now < end) && !self.minters.contains_key(kid);
+        self.public.iter().filter(missing).map(|(kid, _)| kid).collect()
+    }
+
     /// Every key with its window and what it does at `now`, oldest first.
     #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<RingKey> {

@@ -63,7 +63,54 @@ fn a_policy_key_that_the_store_does_not_know_is_reported_with_its_remedy() {
     work.run(&["keys", "generate", "--approver", "rule_policy", "--alg", "Ed25519", "--out", &key])
         .ok();
     let complaint = work.run(&["config", "check"]).refused(1);
+    assert!(complaint.contains("in the store `rule_policy-1` is another key"), "{complaint}");
+    // The remedy, as it is told.
+    work.edit("writ.toml", "\"rule_policy\"", "\"rule_policy_new\"");
+    fs::remove_file(&key).unwrap();
+    let pair = [
+        "keys",
+        "generate",
+        "--approver",
+        "rule_policy_new",
+        "--alg",
+        "Ed25519",
+        "--out",
+        &key,
+    ];
+    let public = work.json(&pair)["public"].as_str().unwrap().to_owned();
+    let complaint = work.run(&["config", "check"]).refused(1);
     assert!(complaint.contains("the store does not know the key"), "{complaint}");
+    let remedy = complaint.split('`').find(|words| words.starts_with("writ approver add ")).unwrap();
+    assert!(remedy.contains(&public), "{remedy}");
+    let words: Vec<&str> = remedy.split(' ').skip(1).collect();
+    work.run(&words).ok();
+    assert_eq!(work.run(&["config", "check"]).ok(), "ok\n");
+}
+
+#[test]
+fn a_changed_audience_is_reported_since_the_policy_signs_for_the_old_one() {
+    let work = Work::new();
+    work.edit("writ.toml", "audience         = \"http", "audience = \"https");
+    let complaint = work.run(&["config", "check"]).refused(1);
+    assert!(complaint.contains("broker.audience"), "{complaint}");
+    assert_eq!(work.run(&["config", "check", "--role", "proxy"]).ok(), "ok\n");
+}
+
+#[test]
+fn a_broker_that_cannot_sign_is_reported_with_its_remedy() {
+    let work = Work::new();
+    work.run(&["keys", "retire", "1"]).ok();
+    let complaint = work.run(&["config", "check"]).refused(1);
+    assert!(
+        complaint.contains("no key may sign") && complaint.contains("writ keys rotate"),
+        "{complaint}"
+    );
+    assert_eq!(work.run(&["config", "check", "--role", "proxy"]).ok(), "ok\n");
+    let work = Work::new();
+    fs::remove_file(work.path("keys/credential-1.pem")).unwrap();
+    let complaint = work.run(&["config", "check"]).refused(1);
+    assert!(complaint.contains("credential-1.pem"), "{complaint}");
+    assert_eq!(work.run(&["config", "check", "--role", "proxy"]).ok(), "ok\n");
 }
 
 #[test]

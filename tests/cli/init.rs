@@ -101,6 +101,22 @@ fn before_a_real_backend_nobody_can_approve_and_no_approver_s_key_lies_about() {
 }
 
 #[test]
+fn a_url_that_is_none_is_refused_before_anything_is_made() {
+    let temp = tempfile::tempdir().unwrap();
+    let (key, read, dir) = (temp.path().join("key"), temp.path().join("read"), temp.path().join("work"));
+    std::fs::write(&key, "sk_one").unwrap();
+    std::fs::write(&read, "rk_two").unwrap();
+    let [key, read, dir_text] = [&key, &read, &dir].map(|path| path.display().to_string());
+    for url in ["api.stripe.com", "ftp://api.stripe.com", "https://"] {
+        let named = ["init", &dir_text, "--stripe-url", url];
+        let keys = ["--stripe-key-file", &key, "--stripe-read-key-file", &read];
+        let complaint = writ(&[&named[..], &keys].concat()).refused(1);
+        assert!(complaint.contains("stripe.toml: base_url"), "{complaint}");
+        assert!(!dir.exists(), "{url}");
+    }
+}
+
+#[test]
 fn a_key_file_with_more_than_a_key_is_refused_before_anything_is_made() {
     let temp = tempfile::tempdir().unwrap();
     let (key, dir) = (temp.path().join("key"), temp.path().join("work"));
@@ -146,6 +162,18 @@ fn what_is_private_can_be_read_by_its_owner_only() {
 fn only_the_backend_that_is_named_is_written() {
     let sandbox = Server::start(&["sandbox", "--port", "0"]);
     let work = Work::before(&sandbox);
+    let clients = work.json(&["client", "list"]);
+    let agent = clients["clients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c["id"] == "support-agent")
+        .unwrap();
+    assert_eq!(
+        agent["permissions"],
+        serde_json::json!(["charge.read:read", "refund.create:draft,execute"]),
+        "what no backend declares is not allowed"
+    );
     let files: Vec<_> = std::fs::read_dir(work.path("policies/backends"))
         .unwrap()
         .map(|file| file.unwrap().file_name())

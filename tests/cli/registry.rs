@@ -116,6 +116,60 @@ fn an_approver_with_a_bad_key_or_with_nothing_is_refused() {
 }
 
 #[test]
+fn a_public_key_that_is_registered_is_refused_by_the_name_it_has() {
+    let work = Work::new();
+    let list = work.json(&["approver", "list"]);
+    let mia = list["approvers"].as_array().unwrap().iter().find(|a| a["id"] == "usr_mia").unwrap();
+    let public = mia["keys"][0]["public"].as_str().unwrap();
+    for who in ["usr_lea", "usr_mia"] {
+        let complaint = work.run(&["approver", "add", who, "--public", public]).refused(1);
+        assert!(complaint.contains("usr_mia-1 of usr_mia"), "{complaint}");
+    }
+    assert_eq!(work.json(&["approver", "list"]), list);
+}
+
+#[test]
+fn a_private_key_in_place_of_a_public_one_is_refused_as_what_it_is() {
+    let work = Work::new();
+    let pem = work.text("approvers/usr_tom.pem");
+    let complaint = work.run(&["approver", "add", "usr_lea", "--key-file", &pem]).refused(1);
+    assert!(complaint.contains("is a private key"), "{complaint}");
+    let secret = std::fs::read_to_string(&pem).unwrap();
+    assert!(!complaint.contains(secret.lines().nth(1).unwrap()), "{complaint}");
+}
+
+#[test]
+fn the_policy_s_own_approver_is_not_revoked() {
+    let work = Work::new();
+    for which in [&["rule_policy"][..], &["--key", "rule_policy-1"]] {
+        let complaint = work.run(&[&["approver", "revoke"][..], which].concat()).refused(1);
+        assert!(complaint.contains("policy_approver"), "{complaint}");
+    }
+    assert_eq!(work.run(&["config", "check"]).ok(), "ok\n");
+}
+
+#[test]
+fn the_command_that_registers_a_key_can_be_pasted() {
+    let work = Work::new();
+    let pair = ["keys", "generate", "--approver", "usr_lea", "--alg", "Ed25519", "--out"];
+    let said = work.run(&[&pair[..], &[&work.text("lea.pem")]].concat()).ok();
+    for line in said.lines().filter_map(|line| line.trim().strip_prefix("writ ")) {
+        let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('\'')).collect();
+        super::support::writ(&words).ok();
+    }
+    let shown = lea(&work);
+    assert_eq!(shown["keys"][0]["alg"], "Ed25519", "{shown}");
+    assert_eq!(shown["authority"][0]["may"], "refund.*:finance.refunds:usd:500000");
+}
+
+#[test]
+fn a_backup_into_a_directory_that_is_not_there_says_so() {
+    let work = Work::new();
+    let complaint = work.run(&["store", "backup", &work.text("nowhere/backup.db")]).refused(1);
+    assert!(complaint.contains("there is no directory"), "{complaint}");
+}
+
+#[test]
 fn an_approver_gets_a_second_key_and_loses_the_first() {
     let work = Work::new();
     let key = |name: &str, alg: &str| {

@@ -12,6 +12,7 @@ super::over_one_and_two_connections! {
     a_revoked_approver_gains_nothing,
     authority_is_replaced_as_a_whole_and_only_for_who_is_registered,
     a_key_belongs_to_one_approver,
+    one_public_key_has_one_name,
 }
 
 async fn who_is_not_registered_is_not_found(world: World) {
@@ -70,6 +71,7 @@ async fn an_approver_gains_keys_and_authority_but_loses_none(world: World) {
     let mut more = world.approver("mia");
     let mut key = more.keys[0].clone();
     key.kid = "k-mia-2".parse().unwrap();
+    key.public = "y".repeat(43);
     more.keys = vec![more.keys[0].clone(), key];
     let mut row = more.approver.authority[0].clone();
     row.queue = "security".parse().unwrap();
@@ -115,6 +117,26 @@ async fn authority_is_replaced_as_a_whole_and_only_for_who_is_registered(world: 
     let told = world.events().await.pop().unwrap();
     assert_eq!(told["type"], "approver.replace_authority");
     assert_eq!(told["subject"], "usr_mia");
+}
+
+async fn one_public_key_has_one_name(world: World) {
+    let mia = world.approver("mia");
+    let mut zoe = world.approver("zoe");
+    zoe.keys[0].public.clone_from(&mia.keys[0].public);
+    let mut again = mia.clone();
+    again.keys[0].kid = "k-mia-2".parse().unwrap();
+    for taken in [zoe.clone(), again.clone()] {
+        let refused = world.store().add_approver(world.op(), taken).await;
+        assert_eq!(rejection(refused), Rejection::Exists("k-mia".to_owned()));
+    }
+    world.store().revoke_key(world.op(), "k-mia".parse().unwrap()).await.unwrap();
+    for taken in [zoe.clone(), again] {
+        let refused = world.store().add_approver(world.op(), taken).await;
+        assert_eq!(rejection(refused), Rejection::Exists("k-mia".to_owned()), "also once it is revoked");
+    }
+    assert_eq!(world.store().approver(&"usr_zoe".parse().unwrap()).await.unwrap(), None);
+    zoe.keys = world.approver("zoe").keys;
+    world.store().add_approver(world.op(), zoe).await.unwrap();
 }
 
 async fn a_key_belongs_to_one_approver(world: World) {

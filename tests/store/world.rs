@@ -116,7 +116,7 @@ impl World {
                 approver: id,
                 issuer: "https://approvals.example".to_owned(),
                 kind: KeyKind::Ed25519,
-                public: "x".repeat(43),
+                public: format!("{name:x>43}"),
                 not_before: Timestamp::from_millis(0),
                 not_after: None,
                 revoked_at: None,

@@ -118,6 +118,10 @@ fn insert_key(step: &Step<'_>, approver: &PrincipalId, key: &ApproverKey) -> Res
     if key.approver != *approver {
         return Err(Rejection::NotFound.into());
     }
+    // A key under two names could fill two places where two people must sign. Also one that was revoked stays taken.
+    if let Some(holder) = key_of_public(step.connection, &key.public)? {
+        return Err(Rejection::Exists(holder.kid.to_string()).into());
+    }
     let kind = serde_json::to_value(key.kind)
         .ok()
         .and_then(|kind| kind.as_str().map(str::to_owned));
@@ -222,6 +226,10 @@ fn approver_row(row: &Row<'_>) -> Result<Approver, Failure> {
 /// One key.
 pub(super) fn key(connection: &Connection, kid: &KeyId) -> Result<Option<ApproverKey>, Failure> {
     rows::first(connection, "SELECT * FROM approver_key WHERE kid = ?1", [kid.as_str()], key_row)
+}
+
+fn key_of_public(connection: &Connection, public: &str) -> Result<Option<ApproverKey>, Failure> {
+    rows::first(connection, "SELECT * FROM approver_key WHERE public = ?1", [public], key_row)
 }
 
 fn key_row(row: &Row<'_>) -> Result<ApproverKey, Failure> {

@@ -87,7 +87,8 @@ CREATE TABLE approver_key (
     approver   TEXT NOT NULL REFERENCES approver (id),
     issuer     TEXT NOT NULL,
     kind       TEXT NOT NULL,
-    public     TEXT NOT NULL,
+    -- one key fills one place
+    public     TEXT NOT NULL UNIQUE,
     not_before INTEGER NOT NULL,
     not_after  INTEGER,
     revoked_at INTEGER
