@@ -26,7 +26,6 @@ use crate::domain::id::OperationId;
 use crate::domain::name::{ClientId, PrincipalId};
 use crate::domain::principal::Client;
 use crate::domain::secret::{Secret, constant_time_eq};
-use crate::settings::Mistakes;
 use crate::store::contract::ClientEntry;
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
@@ -129,10 +128,10 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
     }
     let adapters = adapters(options)?;
     let texts = adapters.iter().map(|(file, text)| (file.as_str(), text.as_str()));
-    let backends = Backends::from_texts(texts, &dir.join(BACKENDS)).map_err(faults)?;
+    let backends = Backends::from_texts(texts, &dir.join(BACKENDS)).map_err(|mistakes| faults(&mistakes.0))?;
     files(options, &adapters, outside).map_err(|error| Faults(vec![error]))?;
     let path = dir.join(config::FILE);
-    let config = Config::load(&path).map_err(faults)?;
+    let config = Config::load(&path).map_err(|mistakes| faults(&mistakes.0))?;
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
     let made = registries(&*store, &config, options, &backends, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
@@ -153,8 +152,8 @@ fn key_that_executes(endpoints: &[Endpoint]) -> Option<(&'static str, &'static s
     found.next().map(|(reader, writer)| (reader.name, writer.name))
 }
 
-fn faults(mistakes: Mistakes) -> Faults {
-    Faults(mistakes.0.iter().map(ToString::to_string).collect())
+fn faults(mistakes: &[impl ToString]) -> Faults {
+    Faults(mistakes.iter().map(ToString::to_string).collect())
 }
 
 /// The backend files, name and text, as they will be written.
@@ -163,7 +162,7 @@ fn adapters(options: &Options) -> Result<Vec<(String, String)>, Faults> {
         let file = format!("{}.toml", endpoint.name);
         let shipped = SHIPPED.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
         let shipped = shipped.ok_or_else(|| Faults(vec![format!("there is no shipped backend file `{file}`")]))?;
-        let moved = relocated(&file, shipped, &endpoint.url).map_err(faults)?;
+        let moved = relocated(&file, shipped, &endpoint.url).map_err(|mistakes| faults(&mistakes.0))?;
         Ok((file, with_secret_files(&moved, endpoint.name)))
     };
     options.endpoints.iter().map(adapter).collect()
