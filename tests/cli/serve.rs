@@ -47,6 +47,29 @@ fn it_answers_and_ends_well_when_it_is_told_to() {
     }
 }
 
+/// A connection that says nothing, and one that stops in the middle of a head or of a body: none is kept for ever, and none keeps the
+/// process.
+#[test]
+fn silent_connections_are_closed_and_do_not_hold_up_the_end() {
+    let run = Running::new();
+    let host = run.server.url.strip_prefix("http://").unwrap();
+    let mut silent = TcpStream::connect(host).unwrap();
+    silent.set_read_timeout(Some(std::time::Duration::from_secs(40))).unwrap();
+    let mut byte = [0; 1];
+    assert!(matches!(silent.read(&mut byte), Ok(0)), "the server hangs up");
+    let mut half_a_head = TcpStream::connect(host).unwrap();
+    half_a_head.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n").unwrap();
+    let basic = STANDARD.encode(format!("support-agent:{}", run.work.secret("support-agent")));
+    let mut half_a_body = TcpStream::connect(host).unwrap();
+    let head = format!("POST /v1/drafts HTTP/1.1\r\nhost: x\r\nauthorization: Basic {basic}\r\ncontent-type: application/json\r\n");
+    half_a_body
+        .write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes())
+        .unwrap();
+    run.server.signal("TERM");
+    let (status, log) = run.server.ended();
+    assert!(status.success(), "{status}: {log}");
+}
+
 #[test]
 fn the_log_is_json_where_the_configuration_says_so() {
     let work = Work::new();
