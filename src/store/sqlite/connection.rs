@@ -72,6 +72,10 @@ pub(super) fn prepare(path: &Path) -> Result<(), OpenError> {
     // If the file exists, or cannot be made, opening it says so.
     drop(create_private(path));
     let mut connection = Connection::open(path).map_err(explain)?;
+    // Before any setting is changed: another program's file stays as it was.
+    if is_foreign(&connection).map_err(explain)? {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
     settle(&connection).map_err(explain)?;
     let version: i32 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
@@ -176,6 +180,17 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
             .map_err(explain)?;
     }
     tx.commit().map_err(explain)
+}
+
+/// Whether the file holds something and is not ours. One statement, so that a file another process is just making is seen before or after.
+fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(BUSY)?;
+    connection.query_row(
+        "SELECT a.application_id <> ?1 AND (v.user_version <> 0 OR (SELECT count(*) FROM sqlite_schema) > 0)
+         FROM pragma_application_id a, pragma_user_version v",
+        [APPLICATION_ID],
+        |row| row.get(0),
+    )
 }
 
 fn refuse_newer(path: &Path, version: i32) -> Result<usize, OpenError> {
