@@ -253,6 +253,13 @@ pub(super) fn pointer_at(section: &Section<'_>, key: &str, text: &str) -> Option
     pointer
 }
 
+/// A pointer under a key, required.
+pub(super) fn pointer(section: &Section<'_>, key: &str) -> Option<String> {
+    section
+        .text(key, "a JSON pointer such as `/id`")
+        .and_then(|text| pointer_at(section, key, text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

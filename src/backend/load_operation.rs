@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{Fields, pointer_at};
+use super::answer::Fields;
 use super::classify::Outcome;
 use super::condition::Condition;
 use super::headers::Taken;
@@ -14,7 +14,7 @@ use super::money::Currencies;
 use super::operation::{Action, Backend, Expectation, Operation, Precondition, Read, Write};
 use super::params::Params;
 use super::retry::{Replay, Window};
-use super::template::{Expression, Path, Reference, Scope, expressions};
+use super::template::{Expression, Names, Path, Reference, expressions};
 use crate::domain::draft::KeyPlacement;
 use crate::domain::name::{OperationName, ResourceType};
 use crate::domain::operation::Consequence;
@@ -26,23 +26,6 @@ pub(super) struct Shared<'a> {
     /// The headers that every request carries.
     pub(super) taken: &'a Taken,
     pub(super) total_timeout: Duration,
-}
-
-/// Which names may stand where, once parameters and facts are known.
-pub(super) struct Names {
-    pub(super) params: BTreeSet<String>,
-    pub(super) facts: BTreeSet<String>,
-    pub(super) version: Vec<(&'static str, Reference)>,
-}
-
-impl Names {
-    pub(super) fn with<'a>(&'a self, others: &'a [(&'a str, Reference)]) -> Scope<'a> {
-        Scope {
-            params: &self.params,
-            facts: &self.facts,
-            others,
-        }
-    }
 }
 
 type Build = Box<dyn FnOnce(Arc<Backend>) -> Operation>;
@@ -363,11 +346,4 @@ fn precondition(sub: Section<'_>, reads: &[Sketch]) -> Option<Precondition> {
         read: name?.to_owned(),
         unchanged: unchanged.into_iter().map(str::to_owned).collect(),
     })
-}
-
-/// A pointer under a key, required.
-pub(super) fn pointer(section: &Section<'_>, key: &str) -> Option<String> {
-    section
-        .text(key, "a JSON pointer such as `/id`")
-        .and_then(|text| pointer_at(section, key, text))
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use toml::Value;
 
 use super::headers::{Taken, header_name};
-use super::load_operation::Names;
 use super::operation::{Body, Encoding, Request};
-use super::template::{Expression, Path, Reference, Scope};
+use super::template::{Expression, Names, Path, Reference, Scope};
 use crate::domain::draft::{KEY_PLACEHOLDER, KeyPlacement};
 use crate::settings::Section;
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::answer::pointer_at;
+use super::answer::{pointer, pointer_at};
 use super::classify::{Outcome, Rule, Statuses};
 use super::condition::Condition;
 use super::headers::{Taken, header_name};
-use super::load_operation::pointer;
 use super::operation::Body;
 use super::reconcile::{NextPage, Proof, Step, StepKind};
 use super::retry::{Replay, Retry, Stop, Window};

@@ -33,6 +33,23 @@ pub(super) struct Scope<'a> {
     pub(super) others: &'a [(&'a str, Reference)],
 }
 
+/// Which names may stand where, once parameters and facts are known.
+pub(super) struct Names {
+    pub(super) params: BTreeSet<String>,
+    pub(super) facts: BTreeSet<String>,
+    pub(super) version: Vec<(&'static str, Reference)>,
+}
+
+impl Names {
+    pub(super) fn with<'a>(&'a self, others: &'a [(&'a str, Reference)]) -> Scope<'a> {
+        Scope {
+            params: &self.params,
+            facts: &self.facts,
+            others,
+        }
+    }
+}
+
 /// What the holes are filled from; what is not known yet is `None`, and the loader has seen to it that nothing asks for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Context<'a> {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{At, CliError, Context, load, open};
+use super::context::{At, Context, load, open};
 use super::describe::{self, Decimals};
 use super::draft;
+use super::error::CliError;
 use crate::app::{self, App, Part};
 use crate::approval::{Card, RecordSigner, Signatory};
 use crate::broker::Caller;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, CliError, Context, open};
+use super::context::{At, Context, open};
+use super::error::CliError;
 use super::words::{Algorithm, AuthorityArg, authority, authority_words, moment};
 use crate::app;
 use crate::approval::read_public_key;

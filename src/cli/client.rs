@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::words::{permission, permissions, role, roles};
 use crate::domain::name::{ClientId, PrincipalId, TenantId};
 use crate::domain::principal::{Client, Permission, Role};

@@ -4,7 +4,8 @@ use clap::Args;
 use clap_complete::Shell;
 use serde_json::json;
 
-use super::context::{CliError, Context};
+use super::context::Context;
+use super::error::CliError;
 use super::output::raw;
 
 /// Print a script that completes commands and options in a shell.

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::serve::RoleArg;
 use crate::app::{self, Faults};
 use crate::config::{self, Config};

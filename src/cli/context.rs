@@ -1,15 +1,13 @@
-//! What every command gets, and how a command fails.
+//! What every command gets.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::json;
 
-use super::output::{Format, Output};
-use crate::app::{self, Faults, Outside};
+use super::error::CliError;
+use super::output::Output;
+use crate::app::{self, Outside};
 use crate::audit::{Actor, ActorKind};
 use crate::config::{self, Config};
 use crate::domain::id::OperationId;
@@ -86,63 +84,6 @@ pub(super) fn open(config: &Config, context: &Context) -> Result<Arc<dyn Store>,
         return Err(CliError::failed(app::no_store(config)));
     }
     app::open_store(config, &context.outside).map_err(CliError::failed)
-}
-
-/// How a command ends when it does not end well.
-#[derive(Debug)]
-pub(super) enum CliError {
-    /// The arguments make no sense together.
-    Usage(String),
-    /// It was refused, or failed: one sentence each.
-    Failed(Vec<String>),
-    /// Whoever read the output went away, which is nobody's mistake.
-    Closed,
-}
-
-impl CliError {
-    /// A failure; each line of the text is one sentence.
-    pub(super) fn failed(why: impl std::fmt::Display) -> Self {
-        Self::Failed(why.to_string().lines().map(str::to_owned).collect())
-    }
-
-    pub(super) fn usage(why: impl std::fmt::Display) -> Self {
-        Self::Usage(why.to_string())
-    }
-
-    /// Says what went wrong on standard error, as lines for people or as one object for programs, and which exit code tells it.
-    pub(super) fn report(&self, format: Format) -> ExitCode {
-        let (lines, code) = match self {
-            Self::Usage(line) => (std::slice::from_ref(line), 2),
-            Self::Failed(lines) => (lines.as_slice(), 1),
-            Self::Closed => return ExitCode::SUCCESS,
-        };
-        let mut errors = std::io::stderr().lock();
-        // Nobody is left to be told if this cannot be printed.
-        match format {
-            Format::Json => drop(writeln!(
-                errors,
-                "{}",
-                json!({ "error": lines.join("\n"), "errors": lines, "exit": code })
-            )),
-            Format::Text => lines.iter().for_each(|line| drop(writeln!(errors, "error: {line}"))),
-        }
-        ExitCode::from(code)
-    }
-}
-
-impl From<Faults> for CliError {
-    fn from(faults: Faults) -> Self {
-        Self::Failed(faults.0.iter().flat_map(|fault| fault.lines()).map(str::to_owned).collect())
-    }
-}
-
-impl From<std::io::Error> for CliError {
-    fn from(error: std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self::Closed;
-        }
-        Self::failed(format!("the output cannot be written: {error}"))
-    }
 }
 
 #[cfg(test)]

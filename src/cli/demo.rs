@@ -4,7 +4,8 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use super::context::{CliError, Context};
+use super::context::Context;
+use super::error::CliError;
 use super::output::{Format, colour};
 use super::signal;
 use crate::demo::{Afterwards, DemoError, DemoOptions, Look, Output, run};

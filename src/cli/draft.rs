@@ -3,8 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, CliError, Context, load, open};
+use super::context::{At, Context, load, open};
 use super::describe::{self, Decimals};
+use super::error::CliError;
 use super::words::draft_state;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::DraftId;

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::output::raw;
 
 /// How many events are read at a time.

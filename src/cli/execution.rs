@@ -3,8 +3,9 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
-use super::context::{At, CliError, Context, load, open};
+use super::context::{At, Context, load, open};
 use super::describe::{Decimals, section};
+use super::error::CliError;
 use super::output::{Output, shown};
 use crate::domain::id::{DraftId, ExecutionId};
 use crate::domain::lifecycle::ExecutionState;

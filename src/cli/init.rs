@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{CliError, Context};
+use super::context::Context;
+use super::error::CliError;
 use super::output::Output;
 use super::words::roles;
 use crate::domain::secret::Secret;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::words::Algorithm;
 use crate::approval::RecordSigner;
 use crate::domain::name::PrincipalId;

@@ -11,6 +11,7 @@ mod context;
 mod demo;
 mod describe;
 mod draft;
+mod error;
 mod events;
 mod execution;
 mod init;
@@ -29,7 +30,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use self::context::{CliError, Context};
+use self::context::Context;
+use self::error::CliError;
 use self::output::{Format, Output};
 
 /// What `writ` is told to do.
@@ -87,7 +89,7 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         Err(error) if error.use_stderr() && asks_for_json(&arguments) => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim();
-            return CliError::usage(text).report(Format::Json);
+            return Format::Json.report(&CliError::usage(text));
         }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
@@ -104,7 +106,7 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         .and_then(|runtime| runtime.block_on(dispatch(cli.command, &context)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(format),
+        Err(error) => format.report(&error),
     }
 }
 

@@ -1,11 +1,13 @@
 //! How answers look: JSON for programs, tables and colour on a terminal, aligned text elsewhere.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
+use serde_json::json;
 
-use super::context::CliError;
+use super::error::CliError;
 use crate::config;
 
 /// For whom output is written.
@@ -15,6 +17,28 @@ pub(super) enum Format {
     Text,
     /// For programs.
     Json,
+}
+
+impl Format {
+    /// Says what went wrong on standard error, as lines for people or as one object for programs, and which exit code tells it.
+    pub(super) fn report(self, error: &CliError) -> ExitCode {
+        let (lines, code) = match error {
+            CliError::Usage(line) => (std::slice::from_ref(line), 2),
+            CliError::Failed(lines) => (lines.as_slice(), 1),
+            CliError::Closed => return ExitCode::SUCCESS,
+        };
+        let mut errors = std::io::stderr().lock();
+        // Nobody is left to be told if this cannot be printed.
+        match self {
+            Self::Json => drop(writeln!(
+                errors,
+                "{}",
+                json!({ "error": lines.join("\n"), "errors": lines, "exit": code })
+            )),
+            Self::Text => lines.iter().for_each(|line| drop(writeln!(errors, "error: {line}"))),
+        }
+        ExitCode::from(code)
+    }
 }
 
 /// Whether text may be decorated.

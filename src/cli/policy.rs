@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::output::Output;
 use crate::domain::money::{Currency, Money};
 use crate::domain::name::{ClientId, OperationName, PrincipalId};

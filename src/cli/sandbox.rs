@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{CliError, Context};
+use super::context::Context;
+use super::error::CliError;
 use super::signal;
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
 use crate::setup;

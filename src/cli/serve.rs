@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use super::output::colour;
 use super::signal;
 use crate::app::{App, Part};

@@ -3,7 +3,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::context::CliError;
+use super::error::CliError;
 
 /// Cancelled by the first SIGTERM or SIGINT. A second one ends the process at once: whoever sends it will not wait.
 pub(super) fn stop() -> Result<CancellationToken, CliError> {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::context::{At, CliError, Context};
+use super::context::{At, Context};
+use super::error::CliError;
 use crate::store::{Rejection, StoreError};
 
 /// Look after the store.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::context::{CliError, Context};
+use super::context::Context;
+use super::error::CliError;
 use super::output::Output;
 use crate::domain::secret::Secret;
 use crate::token::{Inspection, KeySet, MAX_TOKEN_CHARS, RootPublicKey, Signature, With, inspect};

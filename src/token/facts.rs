@@ -4,10 +4,21 @@ use biscuit_auth::builder::{Fact, Predicate, Term};
 
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::id::ApprovalId;
+use crate::domain::name::OperationName;
 use crate::domain::time::Timestamp;
 
-use super::grant::Grant;
-use super::verify::RequestFacts;
+use super::grant::{Grant, GrantResource};
+
+/// What the proxy has in front of it: the draft it is asked to execute. Its own audience is the verifier's and not the request's to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestFacts {
+    /// The draft's operation.
+    pub operation: OperationName,
+    /// The draft's resource.
+    pub resource: GrantResource,
+    /// The hash of the draft's stored bytes, computed here and not copied from the caller.
+    pub draft_hash: DraftHash,
+}
 
 /// A moment as the library writes it, in whole seconds; `None` before 1970.
 pub(super) fn date(at: Timestamp) -> Option<Term> {

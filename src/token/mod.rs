@@ -13,12 +13,13 @@ mod mint;
 mod verify;
 
 pub use error::TokenError;
+pub use facts::RequestFacts;
 pub use grant::{Grant, GrantResource, GrantResourceError};
 pub use inspect::{Inspection, Signature, With, inspect};
 pub use key_ring::{KeyRing, KeyRingError, PUBLIC_KEYS_FILE, RingKey, Rotation};
 pub use key_set::{KeySet, KeySetError, PublishedKey, RootKeyId, RootPublicKey};
 pub use mint::{MintError, Minter};
-pub use verify::{RequestFacts, SignedCredential, VerifiedCredential, Verifier};
+pub use verify::{SignedCredential, VerifiedCredential, Verifier};
 
 use std::time::Duration;
 

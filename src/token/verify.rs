@@ -9,25 +9,13 @@ use biscuit_auth::builder::{Fact, Rule};
 use biscuit_auth::macros::{authorizer, rule};
 use biscuit_auth::{AuthorizerBuilder, AuthorizerLimits, Biscuit, UnverifiedBiscuit, error};
 
-use crate::domain::digest::DraftHash;
-use crate::domain::name::{Audience, OperationName};
+use crate::domain::name::Audience;
 use crate::domain::time::Timestamp;
 
-use super::facts::{date, fact, read_grant, request_fact};
-use super::grant::{Grant, GrantResource};
+use super::facts::{RequestFacts, date, fact, read_grant, request_fact};
+use super::grant::Grant;
 use super::key_set::{KeySet, RootKeyId};
 use super::{CLOCK_SKEW, CONTEXT, MAX_LIFETIME, MAX_TOKEN_CHARS, TokenError};
-
-/// What the proxy has in front of it: the draft it is asked to execute. Its own audience is the verifier's and not the request's to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestFacts {
-    /// The draft's operation.
-    pub operation: OperationName,
-    /// The draft's resource.
-    pub resource: GrantResource,
-    /// The hash of the draft's stored bytes, computed here and not copied from the caller.
-    pub draft_hash: DraftHash,
-}
 
 /// Verifies credentials for one audience. The key set can be replaced while it is in use.
 pub struct Verifier {

@@ -1,0 +1,40 @@
+//! How a command fails.
+
+use crate::app::Faults;
+
+/// How a command ends when it does not end well.
+#[derive(Debug)]
+pub(super) enum CliError {
+    /// The arguments make no sense together.
+    Usage(String),
+    /// It was refused, or failed: one sentence each.
+    Failed(Vec<String>),
+    /// Whoever read the output went away, which is nobody's mistake.
+    Closed,
+}
+
+impl CliError {
+    /// A failure; each line of the text is one sentence.
+    pub(super) fn failed(why: impl std::fmt::Display) -> Self {
+        Self::Failed(why.to_string().lines().map(str::to_owned).collect())
+    }
+
+    pub(super) fn usage(why: impl std::fmt::Display) -> Self {
+        Self::Usage(why.to_string())
+    }
+}
+
+impl From<Faults> for CliError {
+    fn from(faults: Faults) -> Self {
+        Self::Failed(faults.0.iter().flat_map(|fault| fault.lines()).map(str::to_owned).collect())
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::Closed;
+        }
+        Self::failed(format!("the output cannot be written: {error}"))
+    }
+}
