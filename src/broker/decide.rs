@@ -8,7 +8,7 @@ use crate::domain::id::{ApprovalId, RecordId, RequestId, VerdictId};
 use crate::domain::lifecycle::DraftState;
 use crate::domain::policy::{Outcome, Question};
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Decide, Follow};
+use crate::store::intent::{Decide, Follow};
 use crate::store::record::{DraftRecord, SignedRecord, StoredVerdict};
 use crate::store::{Rejection, StoreError};
 

@@ -16,7 +16,7 @@ use crate::domain::operation::Stage;
 use crate::domain::policy::Rule;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::store::contract::Issue;
+use crate::store::intent::Issue;
 use crate::store::record::DraftRecord;
 use crate::store::{Rejection, StoreError};
 use crate::token::{Grant, GrantResource, KeyRingError, MintError};

@@ -12,7 +12,7 @@ use crate::domain::json::{Json, JsonError, canonical};
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, ClientId, OperationName, PrincipalId, ResourceId, ResourceType, TenantId};
 use crate::domain::operation::Stage;
-use crate::store::contract::{Known, NewDraft, Proposed};
+use crate::store::intent::{Known, NewDraft, Proposed};
 use crate::store::record::DraftRecord;
 use crate::store::{Rejection, StoreError};
 

@@ -13,7 +13,7 @@ use crate::domain::id::RecordId;
 use crate::domain::lifecycle::DraftState;
 use crate::domain::policy::{Answer, Outcome, Signature};
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Close, CloseAs};
+use crate::store::intent::{Close, CloseAs};
 use crate::store::record::{DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
 

@@ -5,8 +5,8 @@ use crate::audit::Actor;
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::DraftState;
 use crate::store::StoreError;
-use crate::store::contract::{Close, CloseAs, DraftFilter, Swept};
-use crate::store::record::DraftRecord;
+use crate::store::intent::{Close, CloseAs, DraftFilter};
+use crate::store::record::{DraftRecord, Swept};
 
 /// Why a draft was not withdrawn.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use crate::domain::approval::Decision;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
 use crate::domain::principal::is_party;
 use crate::domain::time::Timestamp;
-use crate::store::contract::Vote;
+use crate::store::intent::Vote;
 use crate::store::record::{ApprovalRecord, DraftRecord, SignedRecord};
 use crate::store::{Rejection, StoreError};
 

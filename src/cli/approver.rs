@@ -15,7 +15,7 @@ use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::principal::{Approver, ApproverKey, Authority};
 use crate::domain::time::Timestamp;
 use crate::setup;
-use crate::store::contract::ApproverEntry;
+use crate::store::record::ApproverEntry;
 use crate::store::{Rejection, Store, StoreError};
 
 /// Register, change, list and revoke approvers.

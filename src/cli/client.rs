@@ -10,7 +10,7 @@ use crate::domain::name::{ClientId, PrincipalId, TenantId};
 use crate::domain::principal::{Client, Permission, Role};
 use crate::domain::secret::Secret;
 use crate::setup;
-use crate::store::contract::ClientEntry;
+use crate::store::record::ClientEntry;
 use crate::store::{Rejection, StoreError};
 
 /// Register, list and revoke clients.

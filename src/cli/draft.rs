@@ -13,7 +13,7 @@ use crate::domain::lifecycle::DraftState;
 use crate::domain::name::CaseId;
 use crate::http::DraftView;
 use crate::store::Store;
-use crate::store::contract::DraftFilter;
+use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
 
 /// Look at drafts.

@@ -11,7 +11,7 @@ use crate::domain::id::{DraftId, ExecutionId};
 use crate::domain::lifecycle::ExecutionState;
 use crate::http::ExecutionView;
 use crate::proxy;
-use crate::store::contract::{DraftFilter, Resolution};
+use crate::store::intent::{DraftFilter, Resolution};
 use crate::store::record::ExecutionRecord;
 use crate::store::{Rejection, Store, StoreError};
 

@@ -26,7 +26,7 @@ use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use crate::setup::{self, Approvers, Created, Endpoint, Options};
-use crate::store::contract::ClientEntry;
+use crate::store::record::ClientEntry;
 use crate::store::{Op, Store};
 
 /// The orchestrator of the story.

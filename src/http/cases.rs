@@ -13,7 +13,7 @@ use super::view::DraftView;
 use super::{BrokerState, Code, Problem};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
 use crate::domain::name::CaseId;
-use crate::store::contract::DraftFilter;
+use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
 
 /// One step of a case.

@@ -20,7 +20,7 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, OperationName, PrincipalId};
 use crate::domain::principal::{Client, Role};
-use crate::store::contract::DraftFilter;
+use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
 
 /// What an orchestrator proposes.

@@ -17,7 +17,7 @@ use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
 use crate::proxy::{self, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
-use crate::store::contract::Resolution;
+use crate::store::intent::Resolution;
 use crate::store::record::ExecutionRecord;
 
 /// What to execute: the draft's id, or its whole document.

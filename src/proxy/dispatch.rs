@@ -6,7 +6,7 @@ use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
-use crate::store::contract::{Abort, AfterAbort, Dispatch};
+use crate::store::intent::{Abort, AfterAbort, Dispatch};
 use crate::store::record::ExecutionRecord;
 use crate::store::{Applied, Rejection, StoreError};
 

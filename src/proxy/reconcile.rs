@@ -8,7 +8,7 @@ use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, Re
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
-use crate::store::contract::{HandOff, LookUp, Settled};
+use crate::store::intent::{HandOff, LookUp, Settled};
 use crate::store::record::{ExecutionRecord, LookUpRecord};
 use crate::store::{Rejection, StoreError};
 

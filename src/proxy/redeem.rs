@@ -8,7 +8,7 @@ use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
 use crate::domain::json::{Json, JsonError};
 use crate::domain::lifecycle::CredentialState;
 use crate::domain::secret::Secret;
-use crate::store::contract::{Redeem, Redeemed};
+use crate::store::intent::{Redeem, Redeemed};
 use crate::store::record::{DraftRecord, ExecutionRecord};
 use crate::store::{Rejection, StoreError};
 use crate::token::{GrantResource, RequestFacts, TokenError};

@@ -1,7 +1,7 @@
 //! Resolve: a person found out what nobody else could, and says how.
 
 use crate::domain::id::ExecutionId;
-use crate::store::contract::{Resolution, Resolve};
+use crate::store::intent::{Resolution, Resolve};
 use crate::store::record::ExecutionRecord;
 use crate::store::{Op, Store, StoreError};
 

@@ -8,7 +8,7 @@ use crate::backend::{Answer, Classified, Next, Outcome, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
-use crate::store::contract::{Settle, Settled};
+use crate::store::intent::{Settle, Settled};
 use crate::store::record::{AttemptResult, ExecutionRecord};
 
 /// The codes an execution carries while its outcome is open.

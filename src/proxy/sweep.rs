@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use crate::domain::lifecycle::ExecutionState;
-use crate::store::contract::TakeOver;
+use crate::store::intent::TakeOver;
 use crate::store::record::ExecutionRecord;
 use crate::store::{Rejection, StoreError};
 

@@ -13,7 +13,7 @@ use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::operation::Stage;
 use crate::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, Limit, OperationPattern, Permission, Role};
 use crate::domain::time::Timestamp;
-use crate::store::contract::ApproverEntry;
+use crate::store::record::ApproverEntry;
 
 /// The policy's own approver: its key signs what a rule allows.
 pub(super) fn policy_approver(config: &Config, now: Timestamp) -> Result<ApproverEntry, String> {

@@ -26,7 +26,7 @@ use crate::domain::id::OperationId;
 use crate::domain::name::{ClientId, PrincipalId};
 use crate::domain::principal::Client;
 use crate::domain::secret::{Secret, constant_time_eq};
-use crate::store::contract::ClientEntry;
+use crate::store::record::ClientEntry;
 use crate::store::{Op, Store};
 use crate::token::KeyRing;
 

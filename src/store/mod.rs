@@ -1,7 +1,10 @@
 //! Where state is kept: the contract in transitions, and the stores that keep it.
 
 pub mod contract;
+mod error;
+pub mod intent;
 pub mod record;
 pub mod sqlite;
 
-pub use contract::{Applied, Op, Rejection, Store, StoreError};
+pub use contract::{Applied, Op, Store};
+pub use error::{Rejection, StoreError};

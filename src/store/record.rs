@@ -14,6 +14,7 @@ use crate::domain::money::Money;
 use crate::domain::name::{Audience, BackendName, CaseId, ClientId, KeyId, OperationName, PrincipalId, QueueName, TenantId};
 use crate::domain::operation::Consequence;
 use crate::domain::policy::{Answer, Requirement, Signature};
+use crate::domain::principal::{Approver, ApproverKey, Client};
 use crate::domain::time::Timestamp;
 
 /// A draft as it stands. Its document's bytes are read apart ([`super::Store::draft_bytes`]).
@@ -318,4 +319,40 @@ pub struct LookUpRecord {
     pub status: Option<u16>,
     /// SHA-256 of the answer's body.
     pub body_sha256: Option<Digest>,
+}
+
+/// A registered client and the hash of its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClientEntry {
+    /// The client.
+    pub client: Client,
+    /// SHA-256 of its secret. The secret is 256 random bits, so nothing slower is needed.
+    pub secret_sha256: Digest,
+}
+
+/// An approver and their keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApproverEntry {
+    /// The approver.
+    pub approver: Approver,
+    /// Their keys, revoked ones included.
+    pub keys: Vec<ApproverKey>,
+}
+
+/// One stored event: its number and its exact bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its place in the log, from 0.
+    pub seq: u64,
+    /// The canonical bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// How many things a sweep ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swept {
+    /// Drafts expired, with their approvals.
+    pub drafts: u32,
+    /// Credentials lapsed.
+    pub credentials: u32,
 }

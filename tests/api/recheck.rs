@@ -77,7 +77,7 @@ async fn a_revoked_key_s_signature_stops_counting() {
 async fn an_authority_that_has_ended_stops_counting() {
     let mut world = World::new().await;
     let end = world.clock.now().plus(Duration::from_secs(60));
-    let temporary = move |entry: &mut writ::store::contract::ApproverEntry| {
+    let temporary = move |entry: &mut writ::store::record::ApproverEntry| {
         entry.approver.authority.iter_mut().for_each(|row| row.valid_to = Some(end));
     };
     world.add_approver("usr_mia", "usr_temp", temporary).await;

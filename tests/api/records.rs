@@ -7,7 +7,7 @@ use writ::domain::approval::Decision;
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::principal::KeyKind;
 use writ::setup::LOCAL_ISSUER;
-use writ::store::contract::ApproverEntry;
+use writ::store::record::ApproverEntry;
 
 use crate::approval::support::TestKey;
 use crate::support::world::{World, foreign_nonce};

@@ -1,6 +1,17 @@
 //! `writ init` and `writ sandbox`.
 
+use std::path::{Path, PathBuf};
+
 use super::support::{Server, Work, http, mode, writ};
+
+/// A directory to be made, and as text: the files of a key that writes and of one that only reads, and that directory.
+fn with_keys(temp: &Path) -> (PathBuf, [String; 3]) {
+    let (key, read, dir) = (temp.join("key"), temp.join("read"), temp.join("work"));
+    std::fs::write(&key, "sk_one").unwrap();
+    std::fs::write(&read, "rk_two").unwrap();
+    let texts = [&key, &read, &dir].map(|path| path.display().to_string());
+    (dir, texts)
+}
 
 #[test]
 fn a_directory_that_is_not_empty_is_left_alone() {
@@ -70,10 +81,7 @@ fn the_broker_is_never_given_a_key_that_executes() {
 #[test]
 fn before_a_real_backend_nobody_can_approve_and_no_approver_s_key_lies_about() {
     let temp = tempfile::tempdir().unwrap();
-    let (key, read, dir) = (temp.path().join("key"), temp.path().join("read"), temp.path().join("work"));
-    std::fs::write(&key, "sk_one").unwrap();
-    std::fs::write(&read, "rk_two").unwrap();
-    let [key, read, dir_text] = [&key, &read, &dir].map(|path| path.display().to_string());
+    let (dir, [key, read, dir_text]) = with_keys(temp.path());
     let said = writ(&[
         "init",
         &dir_text,
@@ -103,10 +111,7 @@ fn before_a_real_backend_nobody_can_approve_and_no_approver_s_key_lies_about() {
 #[test]
 fn a_url_that_is_none_is_refused_before_anything_is_made() {
     let temp = tempfile::tempdir().unwrap();
-    let (key, read, dir) = (temp.path().join("key"), temp.path().join("read"), temp.path().join("work"));
-    std::fs::write(&key, "sk_one").unwrap();
-    std::fs::write(&read, "rk_two").unwrap();
-    let [key, read, dir_text] = [&key, &read, &dir].map(|path| path.display().to_string());
+    let (dir, [key, read, dir_text]) = with_keys(temp.path());
     for url in ["api.stripe.com", "ftp://api.stripe.com", "https://"] {
         let named = ["init", &dir_text, "--stripe-url", url];
         let keys = ["--stripe-key-file", &key, "--stripe-read-key-file", &read];

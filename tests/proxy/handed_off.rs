@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use writ::sandbox::{Fault, FaultKind, demo};
 use writ::store::Rejection;
 use writ::store::StoreError;
-use writ::store::contract::{Resolution, Resolve};
+use writ::store::intent::{Resolution, Resolve};
 
 use super::support::{Held, MINUTE, exchanged, held, one_key, refund_on, resolve, still_good, until};
 use crate::support::world::World;

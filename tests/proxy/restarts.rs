@@ -6,7 +6,7 @@ use serde_json::json;
 use writ::domain::approval::Decision;
 use writ::domain::digest::Digest;
 use writ::sandbox::{Fault, FaultKind, demo};
-use writ::store::contract::Dispatch;
+use writ::store::intent::Dispatch;
 use writ::store::{Rejection, StoreError};
 
 use super::support::{MINUTE, claimed, exchanged, held, one_key, refund_on, still_good, until};

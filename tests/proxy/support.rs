@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use writ::domain::clock::Clock as _;
 use writ::domain::id::ExecutionId;
 use writ::sandbox::{SeenRequest, demo};
-use writ::store::contract::{Redeem, Redeemed};
+use writ::store::intent::{Redeem, Redeemed};
 use writ::store::record::ExecutionRecord;
 use writ::token::{Grant, GrantResource, KeyRing};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use writ::domain::approval::Decision;
 use writ::domain::digest::Digest;
 use writ::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
-use writ::store::contract::{AfterAbort, CloseAs, Decide, DraftFilter, Follow, Issue, NewDraft, Proposed, Redeemed, Resolution, Settle};
+use writ::store::intent::{AfterAbort, CloseAs, Decide, DraftFilter, Follow, Issue, NewDraft, Proposed, Redeemed, Resolution, Settle};
 
 use super::world::*;
 

@@ -6,7 +6,7 @@ use writ::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use writ::domain::approval::Decision;
 use writ::domain::json::Json;
 use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
-use writ::store::contract::{AfterAbort, CloseAs, NewDraft, Resolution, Settled};
+use writ::store::intent::{AfterAbort, CloseAs, NewDraft, Resolution, Settled};
 
 use super::world::*;
 

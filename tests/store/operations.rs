@@ -5,7 +5,8 @@ use writ::domain::approval::Decision;
 use writ::domain::digest::Digest;
 use writ::domain::id::OperationId;
 use writ::store::Rejection;
-use writ::store::contract::{AfterAbort, CloseAs, OperationOutcome, Proposed, Resolution};
+use writ::store::contract::OperationOutcome;
+use writ::store::intent::{AfterAbort, CloseAs, Proposed, Resolution};
 
 use super::world::*;
 
@@ -129,7 +130,7 @@ async fn a_lost_answer_can_be_asked_for(world: World) {
 async fn an_answer_that_wrote_nothing_is_asked_anew(world: World) {
     let new = world.new_draft();
     let first = world.propose(new.clone()).await;
-    let again = writ::store::contract::NewDraft {
+    let again = writ::store::intent::NewDraft {
         content: new.content,
         ..world.new_draft()
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use writ::domain::approval::Decision;
 use writ::domain::lifecycle::{ApprovalState, DraftState, ExecutionState};
-use writ::store::contract::{CloseAs, Proposed, Redeemed};
+use writ::store::intent::{CloseAs, Proposed, Redeemed};
 use writ::store::{Rejection, StoreError};
 
 use super::world::*;
@@ -80,7 +80,7 @@ async fn of_many_equal_proposals_one_is_stored(world: World) {
     let new = world.new_draft();
     let mut racers = JoinSet::new();
     for _ in 0..16 {
-        let same = writ::store::contract::NewDraft {
+        let same = writ::store::intent::NewDraft {
             content: new.content,
             ..world.new_draft()
         };

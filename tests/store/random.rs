@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use writ::domain::approval::Decision;
 use writ::domain::digest::Digest;
 use writ::domain::id::CredentialId;
-use writ::store::contract::{AfterAbort, CloseAs, Dispatch, NewDraft, Proposed, Resolution};
+use writ::store::intent::{AfterAbort, CloseAs, Dispatch, NewDraft, Proposed, Resolution};
 use writ::store::record::{CredentialRecord, DraftRecord, ExecutionRecord};
 use writ::store::{Applied, StoreError};
 

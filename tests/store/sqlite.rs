@@ -318,14 +318,19 @@ async fn a_probe_commits_and_is_no_change_others_wait_for() {
 #[tokio::test]
 async fn two_programs_may_start_on_one_new_file_at_once() {
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("writ.db");
-    let starts: Vec<_> = (0..4)
-        .map(|_| {
-            let file = file.clone();
-            std::thread::spawn(move || try_open(&file).map(drop))
-        })
-        .collect();
-    for start in starts {
-        start.join().unwrap().unwrap();
+    // They rarely meet at the change to WAL; over many files they do.
+    for n in 0..40 {
+        let file = dir.path().join(format!("{n}.db"));
+        let together = std::sync::Arc::new(std::sync::Barrier::new(4));
+        let starts = [(); 4].map(|()| {
+            let (file, together) = (file.clone(), together.clone());
+            std::thread::spawn(move || {
+                together.wait();
+                try_open(&file).map(drop)
+            })
+        });
+        for start in starts {
+            start.join().unwrap().unwrap();
+        }
     }
 }

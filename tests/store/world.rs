@@ -17,11 +17,13 @@ use writ::domain::operation::{Consequence, Stage};
 use writ::domain::policy::{Answer, Outcome, PolicyRef, QueueNeed, Requirement, Rule};
 use writ::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, OperationPattern, Permission, Role};
 use writ::domain::time::Timestamp;
-use writ::store::contract::{
-    Abort, AfterAbort, ApproverEntry, ClientEntry, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed,
-    Redeem, Redeemed, Reopen, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
+use writ::store::intent::{
+    Abort, AfterAbort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen,
+    Resolution, Resolve, Settle, Settled, TakeOver, Vote,
 };
-use writ::store::record::{AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict};
+use writ::store::record::{
+    ApproverEntry, AttemptResult, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict,
+};
 use writ::store::sqlite::SqliteStore;
 use writ::store::{Applied, Op, Rejection, Store, StoreError};
 

@@ -20,3 +20,12 @@ pub fn hold(name: &str, made: &Value) {
         path.display()
     );
 }
+
+/// The cases that are accepted stand first, and there are this many of them.
+pub fn only_the_first_are_accepted(document: &Value, count: usize) {
+    let cases = document["cases"].as_array().unwrap();
+    let accepted: Vec<bool> = cases.iter().map(|case| case["expected"] == "accepted").collect();
+    let expected: Vec<bool> = (0..cases.len()).map(|at| at < count).collect();
+    assert!(cases.len() > count, "there are cases to refuse");
+    assert_eq!(accepted, expected, "the first {count} are accepted and no other");
+}

@@ -27,7 +27,7 @@ use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
 use writ::setup::{self, Approvers, Created, Endpoint, LOCAL_ISSUER, Options};
 
 use writ::store::Op;
-use writ::store::contract::{ApproverEntry, ClientEntry};
+use writ::store::record::{ApproverEntry, ClientEntry};
 
 use super::{ManualClock, SeededEntropy};
 

@@ -106,11 +106,7 @@ pub(super) async fn email(script: &mut Script<'_>) -> Result<(), DemoError> {
     script.agent("propose: change the e-mail address of the account");
     let draft = stage.propose(&change).await?.ok()?;
     let id = text(&draft, "/id")?;
-    script.writ(&format!(
-        "{}: \"{}\"",
-        seen(&draft, "/state"),
-        seen(&draft, "/verdict/rules/0/reason")
-    ));
+    script.answered(&draft);
     script.check(
         "it waits for an account administrator",
         "account.admins",

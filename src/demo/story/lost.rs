@@ -15,11 +15,7 @@ pub(super) async fn answer(script: &mut Script<'_>) -> Result<(), DemoError> {
     script.agent(&format!("propose: refund {} on {}", money(6_000, "usd"), demo::CHARGE));
     let draft = stage.propose(&refund(demo::CHARGE, 6_000, "usd", CASE)).await?.ok()?;
     let id = text(&draft, "/id")?;
-    script.writ(&format!(
-        "{}: \"{}\"",
-        seen(&draft, "/state"),
-        seen(&draft, "/verdict/rules/0/reason")
-    ));
+    script.answered(&draft);
     script.check(
         "the third refund of a customer in a day waits for a person",
         "awaiting_approval",

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::DemoError;
 use super::checks::{Check, Summary};
 use super::page::{Page, Voice};
-use super::stage::{Reply, Stage};
+use super::stage::{Reply, Stage, seen};
 
 pub(super) use books::audit;
 
@@ -75,6 +75,15 @@ impl<'a> Script<'a> {
 
     fn writ(&mut self, text: &str) {
         self.page.says(Voice::Writ, text);
+    }
+
+    /// What the policy made of a draft, and which rule said so.
+    fn answered(&mut self, draft: &Value) {
+        self.writ(&format!(
+            "{}: \"{}\"",
+            seen(draft, "/state"),
+            seen(draft, "/verdict/rules/0/reason")
+        ));
     }
 
     fn person(&mut self, text: &str) {

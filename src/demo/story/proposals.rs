@@ -93,11 +93,7 @@ pub(super) async fn refused(script: &mut Script<'_>) -> Result<(), DemoError> {
     script.agent(&format!("propose: refund {} of a payment of 6,000.00 USD", money(500_001, "usd")));
     let before = stage.sent();
     let denied = stage.propose(&refund(&big, 500_001, "usd", "case-4900")).await?.ok()?;
-    script.writ(&format!(
-        "{}: \"{}\"",
-        seen(&denied, "/state"),
-        seen(&denied, "/verdict/rules/0/reason")
-    ));
+    script.answered(&denied);
     script.check("5,000.01 USD is denied by the policy", "denied", seen(&denied, "/state"));
     script.check("by the rule that nobody can lift", true, fired(&denied, "refund-never-above"));
     script.check("nothing was sent", 0, stage.sent() - before);

@@ -138,7 +138,8 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// Changing to WAL needs the file for itself and does not wait by itself: two processes that start on one new file meet here.
+/// Changing to WAL needs the file for itself and does not wait by itself: two processes that start on one new file meet here. So whoever
+/// finds it taken waits as for any exclusive transaction, at most [`BUSY`], and tries again.
 fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
     let mut left = 100;
     loop {
@@ -148,7 +149,7 @@ fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
             Err(error) if is_busy(&error) && left > 0 => left -= 1,
             Err(error) => return Err(error),
         }
-        std::thread::sleep(Duration::from_millis(20));
+        connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")?;
     }
 }
 

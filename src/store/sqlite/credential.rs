@@ -12,7 +12,7 @@ use crate::domain::id::{DraftId, RecordId};
 use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftState, ExecutionState};
 use crate::domain::name::KeyId;
 use crate::store::Rejection;
-use crate::store::contract::Issue;
+use crate::store::intent::Issue;
 use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionSummary, SignedRecord};
 
 /// `credential.issue`.

@@ -14,7 +14,7 @@ use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialStat
 use crate::domain::name::{ClientId, TenantId};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::contract::{Close, CloseAs, Decide, Follow, Known, NewDraft, Proposed};
+use crate::store::intent::{Close, CloseAs, Decide, Follow, Known, NewDraft, Proposed};
 use crate::store::record::{ApprovalRecord, Closing, CredentialRecord, DraftRecord, SignedRecord};
 
 /// How far back drafts for the same customer count.

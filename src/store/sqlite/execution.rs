@@ -10,7 +10,7 @@ use super::step::{DraftChange, Step, credential_part, whole};
 use crate::audit::{AttemptPart, ChangePart, EventBody, EventKind, Note};
 use crate::domain::lifecycle::{CredentialTransition, DraftTransition, ExecutionState, ExecutionTransition};
 use crate::store::Rejection;
-use crate::store::contract::{Abort, AfterAbort, Dispatch, Redeem, Redeemed, TakeOver};
+use crate::store::intent::{Abort, AfterAbort, Dispatch, Redeem, Redeemed, TakeOver};
 use crate::store::record::{Closing, DraftRecord, ExecutionRecord};
 
 /// The states in which an execution can change hands.

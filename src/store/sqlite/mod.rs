@@ -30,11 +30,14 @@ use self::failure::Failure;
 use self::readers::Readers;
 use self::step::Step;
 use self::writer::{Ran, Writer, Wrote};
-use super::contract::{
-    Abort, ApproverEntry, ClientEntry, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, OperationOutcome,
-    Proposed, Redeem, Redeemed, Reopen, Resolve, Settle, StoredEvent, Swept, TakeOver, Vote,
+use super::contract::OperationOutcome;
+use super::intent::{
+    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
+    Settle, TakeOver, Vote,
 };
-use super::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary};
+use super::record::{
+    ApprovalRecord, ApproverEntry, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent, Swept,
+};
 use super::{Applied, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
 use crate::domain::clock::{Clock, Entropy};

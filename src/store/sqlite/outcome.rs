@@ -9,7 +9,7 @@ use crate::domain::digest::Digest;
 use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::contract::{HandOff, LookUp, Reopen, Resolution, Resolve, Settle, Settled};
+use crate::store::intent::{HandOff, LookUp, Reopen, Resolution, Resolve, Settle, Settled};
 use crate::store::record::{AttemptResult, ExecutionRecord, LookUpRecord};
 
 impl Settled {

@@ -8,8 +8,8 @@ use super::step::{whole, words};
 use crate::domain::id::{DraftId, ExecutionId};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
-use crate::store::contract::{DraftFilter, StoredEvent};
-use crate::store::record::{DraftRecord, ExecutionRecord};
+use crate::store::intent::DraftFilter;
+use crate::store::record::{DraftRecord, ExecutionRecord, StoredEvent};
 
 /// Drafts in the order of their ids.
 pub(super) fn drafts(connection: &Connection, filter: &DraftFilter) -> Result<Vec<DraftRecord>, Failure> {

@@ -11,7 +11,7 @@ use crate::domain::name::{ClientId, KeyId, PrincipalId};
 use crate::domain::principal::{Approver, ApproverKey, Authority, Client};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::contract::{ApproverEntry, ClientEntry};
+use crate::store::record::{ApproverEntry, ClientEntry};
 
 fn tell(step: &mut Step<'_>, note: Note, subject: &str) -> Result<(), Failure> {
     let event = step.event(EventKind::Note(note));

@@ -10,7 +10,7 @@ use super::rows::{self, word};
 use super::step::{Step, words};
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState};
-use crate::store::contract::Swept;
+use crate::store::record::Swept;
 
 /// How long an operation's record answers a repetition.
 const KEPT: Duration = Duration::from_secs(48 * 60 * 60);

@@ -13,7 +13,7 @@ use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, DraftTransitio
 use crate::domain::principal::is_party;
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::contract::Vote;
+use crate::store::intent::Vote;
 use crate::store::record::{ApprovalRecord, Closing, DraftRecord, SignedRecord};
 
 /// Counts a verified record.

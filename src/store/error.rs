@@ -1,0 +1,121 @@
+//! Why a transition has no result.
+
+use crate::domain::id::{ExecutionId, OperationId, RecordId};
+use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
+use crate::domain::name::{ClientId, KeyId, PrincipalId};
+use crate::domain::time::Timestamp;
+
+/// Why a transition did not take place, for certain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// There is no such thing, or it is another tenant's.
+    #[error("not found")]
+    NotFound,
+    /// The draft is not in a state this can start from.
+    #[error("the draft is {0}")]
+    DraftIs(DraftState),
+    /// The approval is not in a state this can start from.
+    #[error("the approval is {0}")]
+    ApprovalIs(ApprovalState),
+    /// The credential is not in a state this can start from.
+    #[error("the credential is {0}")]
+    CredentialIs(CredentialState),
+    /// The execution is not in a state this can start from.
+    #[error("the execution is {0}")]
+    ExecutionIs(ExecutionState),
+    /// The draft's time is over.
+    #[error("the draft expired at {0}")]
+    DraftExpired(Timestamp),
+    /// The card's time is over.
+    #[error("the approval request expired at {0}")]
+    ApprovalExpired(Timestamp),
+    /// The execution window after the approval is over.
+    #[error("the approval could be used until {0}")]
+    WindowExpired(Timestamp),
+    /// The credential's time is over.
+    #[error("the credential expired at {0}")]
+    CredentialExpired(Timestamp),
+    /// The backend would no longer recognise the key: nothing may be sent any more.
+    #[error("the idempotency key was good for sending until {0}")]
+    SendWindowClosed(Timestamp),
+    /// The hash is not the stored draft's.
+    #[error("the hash is not the stored draft's")]
+    HashMismatch,
+    /// The nonce is not the card's.
+    #[error("the nonce is not this approval request's")]
+    NonceMismatch,
+    /// The signed grant is not the stored credential's.
+    #[error("the grant is not the stored credential's")]
+    GrantMismatch,
+    /// The approver made the draft, owns its maker, or is the one it is for.
+    #[error("{0} cannot approve this draft: they made it, own its maker, or it is for them")]
+    SelfApproval(PrincipalId),
+    /// The approver has answered this card before.
+    #[error("{0} has already answered this approval request")]
+    AlreadyAnswered(PrincipalId),
+    /// A record with this id was used for something else.
+    #[error("the record {0} was used before")]
+    RecordReused(RecordId),
+    /// The key that signed a record that counts is revoked.
+    #[error("the key {0} is revoked")]
+    KeyRevoked(KeyId),
+    /// The client that made the draft is revoked.
+    #[error("the client {0} is revoked")]
+    ClientRevoked(ClientId),
+    /// Another execution on the same resource has no known outcome.
+    #[error("execution {execution} on the same resource is {state}")]
+    ResourceBusy {
+        /// The other execution.
+        execution: ExecutionId,
+        /// Where it stands.
+        state: ExecutionState,
+    },
+    /// Somebody else has taken over since: the lease or fencing token is not the current one.
+    #[error("the lease was lost: fencing token {given}, now {current}")]
+    Fenced {
+        /// What the caller holds.
+        given: u64,
+        /// What is current.
+        current: u64,
+    },
+    /// Somebody else still has it.
+    #[error("the lease runs until {0}")]
+    Leased(Timestamp),
+    /// This or an earlier attempt may have had its effect, so no answer to this one proves that nothing was done.
+    #[error("attempt {0} may have had its effect")]
+    AttemptInDoubt(u32),
+    /// The client's `Idempotency-Key` was used with another request.
+    #[error("the Idempotency-Key was used with another request")]
+    RequestKeyReused,
+    /// The operation id was used with other input.
+    #[error("the operation id was used with other input")]
+    OperationReused,
+    /// The operation was cancelled by [`super::Store::outcome_of`].
+    #[error("the operation was cancelled")]
+    OperationCancelled,
+    /// The id is taken.
+    #[error("{0} exists already")]
+    Exists(String),
+}
+
+/// Why a transition has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It did not take place, and will not.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// It did not take place; it may be tried again.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// It may have taken place: repeat the same operation or ask for its outcome.
+    #[error("the store did not say whether operation {op} took place: {why}")]
+    Ambiguous {
+        /// The operation.
+        op: OperationId,
+        /// What went wrong.
+        why: String,
+    },
+    /// What is stored does not make sense; the process must stop.
+    #[error("the store is corrupt: {0}")]
+    Corrupt(String),
+}
