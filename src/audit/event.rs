@@ -160,6 +160,19 @@ pub enum EventOutcome {
     Unknown,
 }
 
+impl EventOutcome {
+    /// The outcome as written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// Which draft, by id and by the hash everything else is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DraftPart {

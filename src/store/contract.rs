@@ -9,6 +9,7 @@
 //!   calls a backend on anything but a definite, first [`Applied`].
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -19,8 +20,10 @@ use super::intent::{
     Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
+    Swept,
 };
+use super::tally::Tally;
 use crate::audit::{Actor, EventBody};
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId};
@@ -195,6 +198,12 @@ pub trait Store: Send + Sync {
 
     /// Copies the store to a new file, consistent and compact.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+
+    /// What waits, counted: for metrics and alarms.
+    async fn backlog(&self) -> Result<Backlog, StoreError>;
+
+    /// What this handle has counted of its own work since it was opened.
+    fn tally(&self) -> Arc<Tally>;
 
     /// Changes whenever a transition took place in this process. Other processes' changes must be polled for.
     fn changes(&self) -> watch::Receiver<u64>;

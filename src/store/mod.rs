@@ -5,6 +5,7 @@ mod error;
 pub mod intent;
 pub mod record;
 pub mod sqlite;
+pub mod tally;
 
 pub use contract::{Applied, Op, Store};
 pub use error::{Rejection, StoreError};

@@ -1,5 +1,6 @@
 //! The store in one SQLite file: every transition is one guarded step of one transaction, committed before anybody is answered.
 
+mod backlog;
 mod connection;
 mod credential;
 mod draft;
@@ -36,8 +37,10 @@ use super::intent::{
     Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
+    Swept,
 };
+use super::tally::Tally;
 use super::{Applied, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
 use crate::domain::clock::{Clock, Entropy};
@@ -59,6 +62,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     changes: watch::Sender<u64>,
+    tally: Arc<Tally>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -75,7 +79,8 @@ impl SqliteStore {
     pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
         connection::prepare(path)?;
         let changes = watch::Sender::new(0);
-        let writer = Writer::start(path, changes.clone())?;
+        let tally = Arc::new(Tally::default());
+        let writer = Writer::start(path, changes.clone(), Arc::clone(&tally))?;
         let readers = Readers::open(path).map_err(|source| OpenError::Sql {
             path: path.to_owned(),
             source,
@@ -86,6 +91,7 @@ impl SqliteStore {
             readers,
             writer,
             changes,
+            tally,
         })
     }
 
@@ -101,11 +107,14 @@ impl SqliteStore {
         T: Serialize + DeserializeOwned + Send + 'static,
     {
         let tools = Arc::clone(&self.tools);
-        self.writer
+        let answer = self
+            .writer
             .run(Some(op.id), move |connection| {
                 operation::once(connection, &tools, &op, kind, &input, transition)
             })
-            .await
+            .await;
+        self.tally.answered(kind, &answer);
+        answer
     }
 }
 
@@ -288,10 +297,7 @@ impl Store for SqliteStore {
         let step = move |connection: &rusqlite::Connection| {
             let mut statement = connection.prepare_cached("UPDATE probe SET at = ?1, n = n + 1")?;
             statement.execute([tools.clock.now().millis()])?;
-            Ok(Ran {
-                value: (),
-                wrote: Wrote::Rows,
-            })
+            Ok(Ran::quiet((), Wrote::Rows))
         };
         self.writer.run(None, step).await
     }
@@ -301,6 +307,14 @@ impl Store for SqliteStore {
         let task = tokio::task::spawn_blocking(move || copy(&from, &to));
         task.await
             .unwrap_or_else(|error| Err(StoreError::Unavailable(format!("the backup ended early: {error}"))))
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.readers.read(backlog::backlog).await
+    }
+
+    fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

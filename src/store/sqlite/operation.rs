@@ -27,10 +27,7 @@ pub(super) fn once<I: Serialize, T: Serialize + DeserializeOwned>(
     let fingerprint = Digest::of(&asked).to_string();
     if let Some(found) = find(connection, op.id)? {
         let value = found.result(&fingerprint)?;
-        return Ok(Ran {
-            value,
-            wrote: Wrote::Nothing,
-        });
+        return Ok(Ran::quiet(value, Wrote::Nothing));
     }
     let mut step = Step::new(connection, tools, op);
     let value = transition(&mut step, input)?;
@@ -38,14 +35,12 @@ pub(super) fn once<I: Serialize, T: Serialize + DeserializeOwned>(
         // Nothing was written, so there is nothing that a repetition could write twice.
         let last: i64 = rows::value(connection, "SELECT coalesce(max(seq), 0) FROM event", [])?;
         let seq = u64::try_from(last).unwrap_or(0);
-        return Ok(Ran {
-            value: Applied {
-                value,
-                seq,
-                replayed: false,
-            },
-            wrote: Wrote::Nothing,
-        });
+        let applied = Applied {
+            value,
+            seq,
+            replayed: false,
+        };
+        return Ok(Ran::quiet(applied, Wrote::Nothing));
     };
     step.insert(
         "INSERT INTO operation (id, kind, fingerprint, result, seq, at, cancelled)
@@ -63,6 +58,7 @@ pub(super) fn once<I: Serialize, T: Serialize + DeserializeOwned>(
             replayed: false,
         },
         wrote: Wrote::Events,
+        told: step.into_told(),
     })
 }
 
@@ -118,5 +114,5 @@ pub(super) fn outcome_of(connection: &Connection, tools: &Tools, id: OperationId
             OperationOutcome::NeverApplied
         }
     };
-    Ok(Ran { value, wrote })
+    Ok(Ran::quiet(value, wrote))
 }

@@ -15,6 +15,7 @@ use crate::domain::lifecycle::{
 use crate::domain::policy::Answer;
 use crate::domain::time::Timestamp;
 use crate::store::record::{ApprovalRecord, Closing, CredentialRecord, DraftRecord, ExecutionRecord, SignedRecord, StoredVerdict};
+use crate::store::tally::Told;
 use crate::store::{Op, Rejection};
 
 /// One transition inside its transaction.
@@ -27,6 +28,7 @@ pub(super) struct Step<'a> {
     actor: Actor,
     request: Option<RequestId>,
     seq: Option<u64>,
+    told: Vec<Told>,
 }
 
 /// What else changes with a draft's state.
@@ -48,12 +50,18 @@ impl<'a> Step<'a> {
             actor: op.actor.clone(),
             request: op.request,
             seq: None,
+            told: Vec::new(),
         }
     }
 
     /// The number of the last event this step wrote, if it wrote one.
     pub(super) const fn seq(&self) -> Option<u64> {
         self.seq
+    }
+
+    /// What it told, for the tally.
+    pub(super) fn into_told(self) -> Vec<Told> {
+        self.told
     }
 
     /// Whose step it is.
@@ -112,6 +120,7 @@ impl<'a> Step<'a> {
                 ":execution": body.execution.as_ref().map(|e| e.id.to_string()), ":body": text,
             },
         )?;
+        self.told.push(Told::of(body));
         self.seq = Some(seq);
         Ok(())
     }

@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
@@ -13,6 +14,7 @@ use super::connection::{self, OpenError};
 use super::failure::{Failure, commit_failed, is_known_lost};
 use crate::domain::id::OperationId;
 use crate::store::StoreError;
+use crate::store::tally::{Tally, Told};
 
 /// How many requests may wait; one more is turned away.
 const QUEUE: usize = 1024;
@@ -36,6 +38,19 @@ pub(super) struct Ran<T> {
     pub(super) value: T,
     /// What it wrote.
     pub(super) wrote: Wrote,
+    /// The events among it.
+    pub(super) told: Vec<Told>,
+}
+
+impl<T> Ran<T> {
+    /// A step without an event.
+    pub(super) const fn quiet(value: T, wrote: Wrote) -> Self {
+        Self {
+            value,
+            wrote,
+            told: Vec::new(),
+        }
+    }
 }
 
 /// What a step wrote.
@@ -63,7 +78,7 @@ trait Job: Send {
     /// Runs inside the savepoint and keeps what it came to; `None` if it must be rolled back.
     fn run(&mut self, connection: &Connection) -> Option<Wrote>;
     /// Tells the caller, once the fate of the batch is known.
-    fn answer(self: Box<Self>, fate: &Fate);
+    fn answer(self: Box<Self>, fate: &Fate, tally: &Tally);
 }
 
 struct Request<T, F> {
@@ -81,9 +96,12 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send> Job for 
         wrote
     }
 
-    fn answer(self: Box<Self>, fate: &Fate) {
+    fn answer(self: Box<Self>, fate: &Fate, tally: &Tally) {
         let answer = match (fate, self.came_to) {
-            (Fate::Committed, Some(Ok(ran))) => Ok(ran.value),
+            (Fate::Committed, Some(Ok(ran))) => {
+                tally.told(&ran.told);
+                Ok(ran.value)
+            }
             (Fate::Committed, Some(Err(failure))) => Err(failure.rolled_back()),
             // Whoever wrote nothing is in no doubt, but what it was told may rest on what the batch lost.
             (Fate::Failed(error), Some(Ok(ran))) if ran.wrote != Wrote::Nothing => Err(commit_failed(error, self.op)),
@@ -102,17 +120,19 @@ pub(super) struct Writer {
     thread: Option<JoinHandle<()>>,
     stop_checkpoints: Option<Sender<()>>,
     checkpoints: Option<JoinHandle<()>>,
+    tally: Arc<Tally>,
 }
 
 impl Writer {
     /// Starts the threads on a prepared file.
-    pub(super) fn start(path: &Path, changes: watch::Sender<u64>) -> Result<Self, OpenError> {
-        Self::with_commit(path, changes, |connection| connection.execute_batch("COMMIT"))
+    pub(super) fn start(path: &Path, changes: watch::Sender<u64>, tally: Arc<Tally>) -> Result<Self, OpenError> {
+        Self::with_commit(path, changes, tally, |connection| connection.execute_batch("COMMIT"))
     }
 
     fn with_commit(
         path: &Path,
         changes: watch::Sender<u64>,
+        tally: Arc<Tally>,
         commit: impl FnMut(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<Self, OpenError> {
         let sql = |source| OpenError::Sql {
@@ -131,6 +151,7 @@ impl Writer {
             commit,
             changes,
             dirty,
+            tally: Arc::clone(&tally),
         };
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let thread = named("store-writer")
@@ -145,6 +166,7 @@ impl Writer {
             thread: Some(thread),
             stop_checkpoints: Some(stop),
             checkpoints: Some(checkpoints),
+            tally,
         })
     }
 
@@ -165,7 +187,9 @@ impl Writer {
             .queue
             .as_ref()
             .ok_or_else(|| StoreError::Unavailable("the store is closed".to_owned()))?;
+        self.tally.queued();
         queue.try_send(Box::new(request)).map_err(|error| {
+            self.tally.taken(1);
             StoreError::Unavailable(match error {
                 TrySendError::Full(_) => format!("{QUEUE} requests are waiting already"),
                 TrySendError::Disconnected(_) => "the writing thread has ended".to_owned(),
@@ -199,6 +223,7 @@ struct Work<C> {
     commit: C,
     changes: watch::Sender<u64>,
     dirty: SyncSender<()>,
+    tally: Arc<Tally>,
 }
 
 impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
@@ -210,9 +235,12 @@ impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
             {
                 batch.push(next);
             }
+            self.tally.taken(batch.len());
+            let started = Instant::now();
             let fate = self.transact(&mut batch);
+            self.tally.committed(started.elapsed(), matches!(fate, Fate::Committed));
             for job in batch {
-                job.answer(&fate);
+                job.answer(&fate, &self.tally);
             }
         }
     }
@@ -345,7 +373,7 @@ mod tests {
             connection::prepare(&path).unwrap();
             let script = Script::default();
             let commits = Arc::clone(&script);
-            let writer = Writer::with_commit(&path, watch::Sender::new(0), move |connection| {
+            let writer = Writer::with_commit(&path, watch::Sender::new(0), Arc::default(), move |connection| {
                 let mut waiting = commits.lock().unwrap();
                 let next = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
                 next.map_or_else(|| connection.execute_batch("COMMIT"), |commit| commit(connection))
@@ -372,10 +400,7 @@ mod tests {
         async fn marks(&self) -> Result<i64, StoreError> {
             let count = |connection: &Connection| {
                 let value = connection.query_row("SELECT count(*) FROM approver", [], |row| row.get(0))?;
-                Ok(Ran {
-                    value,
-                    wrote: Wrote::Nothing,
-                })
+                Ok(Ran::quiet(value, Wrote::Nothing))
             };
             self.writer.run(None, count).await
         }
@@ -386,10 +411,7 @@ mod tests {
             "INSERT INTO approver (id, authority, created_at) VALUES (?1, '[]', 0)",
             [n.to_string()],
         )?;
-        Ok(Ran {
-            value: n,
-            wrote: Wrote::Events,
-        })
+        Ok(Ran::quiet(n, Wrote::Events))
     }
 
     #[tokio::test]
@@ -438,10 +460,7 @@ mod tests {
         let step = move |_: &Connection| {
             started.send(()).unwrap();
             assert!(released.recv().is_err(), "the sender is only dropped");
-            Ok(Ran {
-                value: (),
-                wrote: Wrote::Nothing,
-            })
+            Ok(Ran::quiet((), Wrote::Nothing))
         };
         let (reply, _) = oneshot::channel();
         let job: Box<dyn Job> = Box::new(Request {
