@@ -1,20 +1,15 @@
-//! The HTTP client of one backend: sends once, follows nothing, and never calls "no answer" a "no".
+//! The client of one backend: sends once, only to the backend's own address, and never calls "no answer" a "no".
 
-use std::collections::BTreeMap;
-use std::error::Error;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use rustls_platform_verifier::BuilderVerifierExt as _;
-use url::{Host, Url};
+use url::Url;
 
-use super::address::refusal;
 use super::answer::Answer;
 use super::headers::is_reserved;
-use super::operation::{Backend, Private, ReadPlan};
+use super::operation::{Backend, ReadPlan};
 use super::secrets::{Credential, Environment, Headers, Need};
+use super::wire::{Broken, Connect, Outgoing, Wire};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
 use crate::settings::Mistake;
@@ -23,7 +18,7 @@ use crate::settings::Mistake;
 #[derive(Debug)]
 pub struct Client {
     backend: Arc<Backend>,
-    http: reqwest::Client,
+    wire: Box<dyn Wire>,
     headers: Headers,
 }
 
@@ -62,14 +57,22 @@ pub enum ReadError {
 }
 
 impl Client {
-    /// Reads the role's secrets and builds the client. Opens no connection.
+    /// Reads the role's secrets; requests will leave over HTTP. Opens no connection.
     ///
     /// # Errors
     /// Every secret that is missing, and a TLS setup that cannot work.
     pub fn connect(backend: &Arc<Backend>, need: Need, env: Environment<'_>) -> Result<Self, Vec<Mistake>> {
+        Self::over(backend, need, env, &super::wire::http)
+    }
+
+    /// As [`Client::connect`], over a wire of another make.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn over(backend: &Arc<Backend>, need: Need, env: Environment<'_>, connect: Connect<'_>) -> Result<Self, Vec<Mistake>> {
         let file = format!("{}.toml", backend.name);
         let headers = backend.auth.resolve(&file, need, env)?;
-        let http = http_client(backend).map_err(|problem| {
+        let wire = connect(backend).map_err(|problem| {
             vec![Mistake {
                 file,
                 place: "base_url".to_owned(),
@@ -78,7 +81,7 @@ impl Client {
         })?;
         Ok(Self {
             backend: Arc::clone(backend),
-            http,
+            wire,
             headers,
         })
     }
@@ -100,43 +103,35 @@ impl Client {
         if let Some((name, value)) = held {
             put(&mut headers, name.clone(), value.clone()).map_err(ReadError::Foreign)?;
         }
-        let response = self.http.get(url).headers(headers).send().await.map_err(|error| {
-            if error.is_connect() {
-                ReadError::Unreachable(chain(error))
-            } else {
-                ReadError::Lost(chain(error))
-            }
-        })?;
-        self.whole(response).await.map_err(ReadError::Lost)
+        let request = Outgoing {
+            method: Method::GET,
+            url,
+            headers,
+            body: None,
+        };
+        self.wire.carry(request).await.map_err(|broken| match broken {
+            Broken::NotSent(why) => ReadError::Unreachable(why),
+            Broken::Lost(why) => ReadError::Lost(why),
+        })
     }
 
     /// Sends the stored bytes with the stored key, once.
     ///
     /// Dropping the future mid-way is as if the answer were [`Sent::Lost`]: the request may have left.
     pub async fn send(&self, request: &CompiledRequest, key: &IdempotencyKey) -> Sent {
-        let (method, url, headers) = match self.prepare(request, key) {
+        let outgoing = match self.prepare(request, key) {
             Ok(ready) => ready,
             Err(why) => return Sent::NotSent { why },
         };
-        // From here on bytes may leave. Only a failure to connect proves that none did; every other one is looked up by the caller.
-        let sent = self
-            .http
-            .request(method, url)
-            .headers(headers)
-            .body(request.wire_body(key))
-            .send()
-            .await;
-        match sent {
-            Ok(response) => match self.whole(response).await {
-                Ok(answer) => Sent::Answer(answer),
-                Err(why) => Sent::Lost { why },
-            },
-            Err(error) if error.is_connect() || error.is_builder() => Sent::NotSent { why: chain(error) },
-            Err(error) => Sent::Lost { why: chain(error) },
+        // From here on bytes may leave.
+        match self.wire.carry(outgoing).await {
+            Ok(answer) => Sent::Answer(answer),
+            Err(Broken::NotSent(why)) => Sent::NotSent { why },
+            Err(Broken::Lost(why)) => Sent::Lost { why },
         }
     }
 
-    fn prepare(&self, request: &CompiledRequest, key: &IdempotencyKey) -> Result<(Method, Url, HeaderMap), String> {
+    fn prepare(&self, request: &CompiledRequest, key: &IdempotencyKey) -> Result<Outgoing, String> {
         let held = self
             .headers
             .get(&Credential::Write)
@@ -166,7 +161,12 @@ impl Client {
         if let Some((name, value)) = held {
             put(&mut headers, name.clone(), value.clone())?;
         }
-        Ok((method, url, headers))
+        Ok(Outgoing {
+            method,
+            url,
+            headers,
+            body: Some(request.wire_body(key)),
+        })
     }
 
     /// The URL, if it lies under the backend's own address: a secret never goes anywhere else.
@@ -180,28 +180,6 @@ impl Client {
             return Err(format!("`{text}` does not lie under {base}"));
         }
         Ok(url)
-    }
-
-    async fn whole(&self, mut response: reqwest::Response) -> Result<Answer, String> {
-        let limit = self.backend.max_response;
-        let too_long = || format!("the answer is longer than {limit} bytes");
-        let status = response.status().as_u16();
-        let headers: BTreeMap<String, String> = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-            .collect();
-        if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(too_long());
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(chain)? {
-            if body.len() + chunk.len() > limit {
-                return Err(too_long());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Answer { status, headers, body })
     }
 }
 
@@ -218,131 +196,4 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) -> Result<
     }
     headers.insert(name, value);
     Ok(())
-}
-
-/// The error and its causes in one line, without the URL.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
-}
-
-fn http_client(backend: &Backend) -> Result<reqwest::Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    // A backend on plain loopback needs no trust anchors, and a machine may have none.
-    let mut tls = if backend.base_url.scheme() == "https" {
-        builder
-            .with_platform_verifier()
-            .map_err(|error| format!("the machine's trusted certificates cannot be read ({error}): install its CA bundle"))?
-            .with_no_client_auth()
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-    };
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    if let Some(ip) = match backend.base_url.host() {
-        Some(Host::Ipv4(ip)) => Some(ip.into()),
-        Some(Host::Ipv6(ip)) => Some(ip.into()),
-        _ => None,
-    } && let Some(why) = refusal(ip, backend.private)
-    {
-        return Err(format!("{ip} {why}"));
-    }
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .dns_resolver(Resolver::of(backend))
-        .retry(reqwest::retry::never())
-        .pool_max_idle_per_host(0)
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .http1_only()
-        .https_only(backend.base_url.scheme() == "https")
-        .connect_timeout(backend.connect_timeout)
-        .timeout(backend.total_timeout)
-        .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("the HTTP client cannot be built: {}", chain(error)))
-}
-
-/// The system's resolver, without addresses a backend must not be at.
-#[derive(Debug, Clone, Copy)]
-struct Resolver {
-    private: Private,
-    /// Without TLS a secret must not leave the machine, whatever a name resolves to.
-    reach: Reach,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    Anywhere,
-    Loopback,
-}
-
-impl Resolver {
-    fn of(backend: &Backend) -> Self {
-        let plain = backend.base_url.scheme() != "https";
-        Self {
-            private: backend.private,
-            reach: if plain { Reach::Loopback } else { Reach::Anywhere },
-        }
-    }
-
-    fn refusal(self, ip: IpAddr) -> Option<&'static str> {
-        if self.reach == Reach::Loopback && !ip.is_loopback() {
-            return Some("is not a loopback address, and without https secrets would leave the machine unencrypted");
-        }
-        refusal(ip, self.private)
-    }
-}
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let resolver = *self;
-        Box::pin(async move {
-            let mut allowed = Vec::new();
-            let mut why = "has no address";
-            for address in tokio::net::lookup_host((name.as_str(), 0)).await? {
-                match resolver.refusal(address.ip()) {
-                    None => allowed.push(address),
-                    Some(refused) => why = refused,
-                }
-            }
-            if allowed.is_empty() {
-                return Err(format!("`{}` {why}", name.as_str()).into());
-            }
-            let addresses: Addrs = Box::new(allowed.into_iter());
-            Ok(addresses)
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_tls_a_name_must_lead_to_this_machine() {
-        let plain = Resolver {
-            private: Private::Allowed,
-            reach: Reach::Loopback,
-        };
-        for ip in ["10.0.0.1", "8.8.8.8", "fd12::1"] {
-            assert!(plain.refusal(ip.parse().unwrap()).is_some(), "{ip}");
-        }
-        assert_eq!(plain.refusal("127.0.0.1".parse().unwrap()), None);
-        let tls = Resolver {
-            private: Private::Refused,
-            reach: Reach::Anywhere,
-        };
-        assert_eq!(tls.refusal("8.8.8.8".parse().unwrap()), None);
-        assert!(tls.refusal("127.0.0.1".parse().unwrap()).is_some());
-    }
 }

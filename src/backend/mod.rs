@@ -24,6 +24,7 @@ mod same_secret;
 mod secrets;
 mod template;
 mod text;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,6 +43,7 @@ pub use reconcile::{Finding, Proof, Step};
 pub use retry::{Next, Replay, Retry, Window, retry_after};
 pub use same_secret::same_secret;
 pub use secrets::{Credential, Environment, Need};
+pub use wire::{Broken, Connect, Outgoing, Wire};
 
 use crate::domain::draft::{AdapterRef, CompiledRequest, IdempotencyKey};
 use crate::domain::name::{BackendName, OperationName};
@@ -166,15 +168,23 @@ impl Backends {
 pub struct Clients(BTreeMap<BackendName, Client>);
 
 impl Clients {
-    /// Reads the role's secrets of every backend. Opens no connection.
+    /// Reads the role's secrets of every backend; requests will leave over HTTP. Opens no connection.
     ///
     /// # Errors
     /// [`Mistakes`]: every secret that is missing.
     pub fn connect(backends: &Backends, need: Need, env: Environment<'_>) -> Result<Self, Mistakes> {
+        Self::over(backends, need, env, &wire::http)
+    }
+
+    /// As [`Clients::connect`], over wires of another make.
+    ///
+    /// # Errors
+    /// As [`Clients::connect`].
+    pub fn over(backends: &Backends, need: Need, env: Environment<'_>, connect: Connect<'_>) -> Result<Self, Mistakes> {
         let mut clients = BTreeMap::new();
         let mut mistakes = Vec::new();
         for backend in backends.backends() {
-            match Client::connect(backend, need, env) {
+            match Client::over(backend, need, env, connect) {
                 Ok(client) => {
                     clients.insert(backend.name.clone(), client);
                 }
