@@ -197,7 +197,8 @@ fn row(execution: &ExecutionRecord, decimals: &Decimals) -> Vec<String> {
     ]
 }
 
-fn text(out: &Output, execution: &ExecutionRecord, decimals: &Decimals) -> String {
+/// An execution with its attempts and look-ups, for people.
+pub(super) fn text(out: &Output, execution: &ExecutionRecord, decimals: &Decimals) -> String {
     let mut pairs = vec![
         ("execution", execution.id.to_string()),
         ("state", out.strong(execution.state.as_str())),

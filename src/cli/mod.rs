@@ -14,6 +14,7 @@ mod draft;
 mod error;
 mod events;
 mod execution;
+mod handoff;
 mod init;
 mod keys;
 mod output;
@@ -67,6 +68,7 @@ enum Command {
     Deny(approve::Deny),
     Token(token::TokenArgs),
     Execution(execution::ExecutionArgs),
+    Handoff(handoff::HandoffArgs),
     Policy(policy::PolicyArgs),
     Store(store::StoreArgs),
     Events(events::Events),
@@ -130,6 +132,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Deny(command) => command.run(context).await,
         Command::Token(command) => command.run(context),
         Command::Execution(command) => command.run(context).await,
+        Command::Handoff(command) => command.run(context).await,
         Command::Policy(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,

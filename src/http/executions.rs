@@ -164,6 +164,7 @@ pub(super) async fn resolve(
         .await
         .map_err(|error| match error {
             ResolveError::EvidenceMissing => Problem::at(Code::JsonInvalid, "/evidence", error.to_string()),
+            ResolveError::ReferenceMalformed => Problem::at(Code::JsonInvalid, "/reference", error.to_string()),
             ResolveError::Store(error) => error.into(),
         })?;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())

@@ -7,6 +7,7 @@ mod cases;
 mod drafts;
 mod events;
 mod executions;
+mod handoffs;
 mod openapi;
 pub mod problem;
 mod reads;
@@ -29,6 +30,7 @@ use utoipa_axum::routes;
 
 pub use openapi::document;
 pub use problem::{Code, Problem};
+pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::WAITERS;
 
@@ -121,6 +123,8 @@ fn proxy_routes() -> OpenApiRouter<ProxyState> {
         .routes(routes!(executions::execute))
         .routes(routes!(executions::show))
         .routes(routes!(executions::resolve))
+        .routes(routes!(handoffs::list))
+        .routes(routes!(handoffs::show))
         .routes(routes!(reads::read))
 }
 

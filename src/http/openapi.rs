@@ -16,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "approvals", description = "Signed records over a draft's hash"),
         (name = "credentials", description = "Exchange of an approval for a credential"),
         (name = "executions", description = "Spending a credential, once"),
+        (name = "handoffs", description = "What only a person can find out"),
         (name = "reads", description = "Looking, never gated"),
         (name = "cases", description = "The steps of a support case"),
         (name = "audit", description = "What happened"),

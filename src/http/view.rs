@@ -320,6 +320,18 @@ pub(super) struct AttemptView {
     /// The HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
+    /// When the result was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_at: Option<String>,
+    /// Whether the result proves that this attempt had its effect, or that it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conclusive: Option<bool>,
+    /// The backend file's rule that judged the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    /// SHA-256 of the answer's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_sha256: Option<String>,
 }
 
 /// A look-up.
@@ -329,8 +341,14 @@ pub(super) struct LookUpView {
     at: String,
     /// The adapter's step.
     step: String,
-    /// `applied`, `pending`, `not_applied` or `inconclusive`.
+    /// `applied`, `pending`, `not_applied`, `absent` or `inconclusive`.
     finding: String,
+    /// The HTTP status, if there was an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// SHA-256 of the answer's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_sha256: Option<String>,
 }
 
 /// An execution as it stands.
@@ -389,6 +407,10 @@ impl From<&ExecutionRecord> for ExecutionView {
                     sent_at: a.sent_at.to_string(),
                     outcome: a.result.as_ref().map(|r| r.outcome.clone()),
                     status: a.result.as_ref().and_then(|r| r.status),
+                    result_at: a.result.as_ref().map(|r| r.at.to_string()),
+                    conclusive: a.result.as_ref().map(|r| r.conclusive),
+                    rule: a.result.as_ref().and_then(|r| r.rule.clone()),
+                    answer_sha256: a.result.as_ref().and_then(|r| r.body_sha256).map(|d| d.to_string()),
                 })
                 .collect(),
             lookups: execution
@@ -398,6 +420,8 @@ impl From<&ExecutionRecord> for ExecutionView {
                     at: l.at.to_string(),
                     step: l.step.clone(),
                     finding: l.finding.clone(),
+                    status: l.status,
+                    answer_sha256: l.body_sha256.map(|d| d.to_string()),
                 })
                 .collect(),
             changed_at: execution.changed_at.to_string(),

@@ -1,6 +1,7 @@
 //! Do it, at most once: redeem, dispatch, settle, reconcile, sweep. The proxy holds the secrets that can execute and public keys only.
 
 mod dispatch;
+mod handoff;
 mod read;
 mod reconcile;
 mod redeem;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+pub use handoff::{Action, LookFor, Reason, actions, look_for};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{ExecuteError, ExecuteRequest, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};

@@ -2,6 +2,7 @@
 //! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
 
 use super::dispatch::{PRECONDITION_UNREADABLE, Precondition};
+use super::handoff::Reason;
 use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
 use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, ReadError, Step};
@@ -25,11 +26,11 @@ impl Parts {
         let plan = match self.plan(&execution).await {
             Ok(plan) => plan,
             // Other rules than those it was sent under could misread the answer: only a person may judge.
-            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, "adapter_changed").await,
+            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, Reason::AdapterChanged).await,
             Err(PlanError::Store(error)) => return Err(error),
         };
         if execution.code.as_deref() == Some(code::KEY_MISMATCH) {
-            return self.hand_off(&execution, code::KEY_MISMATCH).await;
+            return self.hand_off(&execution, Reason::KeyMismatch).await;
         }
         if !execution.is_ambiguous() {
             // Every attempt certainly had no effect: this is still the first send that counts, and all that was to hold before it must hold.
@@ -57,7 +58,7 @@ impl Parts {
             blind |= current.lookups.last().is_none_or(|look| look.finding != ABSENT);
         }
         if self.gave_up(&current, &plan) {
-            return self.hand_off(&current, "unresolved").await;
+            return self.hand_off(&current, Reason::Unresolved).await;
         }
         Ok(current)
     }
@@ -93,7 +94,7 @@ impl Parts {
     pub(super) async fn follow(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
         let plan = match self.plan(&execution).await {
             Ok(plan) => plan,
-            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, "adapter_changed").await,
+            Err(PlanError::AdapterChanged) => return self.hand_off(&execution, Reason::AdapterChanged).await,
             Err(PlanError::Store(error)) => return Err(error),
         };
         let mut current = execution;
@@ -244,12 +245,12 @@ impl Parts {
             .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()))
     }
 
-    async fn hand_off(&self, execution: &ExecutionRecord, why: &str) -> Result<ExecutionRecord, StoreError> {
-        tracing::warn!(execution.id = %execution.id, draft.id = %execution.draft, why, "the outcome cannot be found out; a person must");
+    async fn hand_off(&self, execution: &ExecutionRecord, why: Reason) -> Result<ExecutionRecord, StoreError> {
+        tracing::warn!(execution.id = %execution.id, draft.id = %execution.draft, why = why.as_str(), "the outcome cannot be found out; a person must");
         let hand_off = HandOff {
             execution: execution.id,
             fence: execution.fence,
-            code: why.to_owned(),
+            code: why.as_str().to_owned(),
         };
         Ok(self.surely(|op| self.store.hand_off(op, hand_off.clone())).await?.value)
     }

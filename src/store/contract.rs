@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::error::StoreError;
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
+    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
     Settle, TakeOver, Vote,
 };
 use super::record::{
@@ -174,6 +174,9 @@ pub trait Store: Send + Sync {
 
     /// Executions whose outcome is open and whose lease ran out, or whose next action is due; oldest first.
     async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError>;
+
+    /// Executions that were handed to a person, in the order of their ids.
+    async fn handoffs(&self, filter: HandoffFilter) -> Result<Vec<ExecutionRecord>, StoreError>;
 
     /// A client, revoked ones included.
     async fn client(&self, id: &ClientId) -> Result<Option<ClientEntry>, StoreError>;

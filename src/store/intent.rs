@@ -371,6 +371,38 @@ pub struct Reopen {
     pub code: String,
 }
 
+/// Whether a case waits for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// It waits.
+    Open,
+    /// It has an outcome.
+    Closed,
+}
+
+/// Which executions that were handed to a person to list; all that are given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandoffFilter {
+    /// The tenant.
+    pub tenant: Option<TenantId>,
+    /// Whether it waits.
+    pub case: Option<Case>,
+    /// The operation.
+    pub operation: Option<OperationName>,
+    /// The backend.
+    pub backend: Option<BackendName>,
+    /// The code for why it was handed off.
+    pub code: Option<String>,
+    /// The support case.
+    pub case_id: Option<CaseId>,
+    /// The resource, as `type:id`.
+    pub resource: Option<String>,
+    /// Only executions after this one, in the order of their ids.
+    pub after: Option<ExecutionId>,
+    /// At most this many.
+    pub limit: u32,
+}
+
 /// Which drafts to list; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DraftFilter {

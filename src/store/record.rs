@@ -258,6 +258,9 @@ pub struct ExecutionRecord {
     pub code: Option<String>,
     /// What an operator wrote when resolving it.
     pub evidence: Option<String>,
+    /// When it was last handed to a person, and why; stays after it is resolved.
+    #[serde(default)]
+    pub handed_off: Option<HandedOff>,
     /// When its state last changed.
     pub changed_at: Timestamp,
     /// Every attempt, oldest first.
@@ -274,6 +277,15 @@ impl ExecutionRecord {
             .iter()
             .any(|attempt| attempt.result.as_ref().is_none_or(|r| !r.conclusive))
     }
+}
+
+/// That an execution was handed to a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedOff {
+    /// When.
+    pub at: Timestamp,
+    /// A stable code for why.
+    pub code: String,
 }
 
 /// One attempt: written before it was sent.

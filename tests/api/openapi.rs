@@ -27,6 +27,8 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/v1/executions", &["post"]),
     ("/v1/executions/{id}", &["get"]),
     ("/v1/executions/{id}/resolve", &["post"]),
+    ("/v1/handoffs", &["get"]),
+    ("/v1/handoffs/{id}", &["get"]),
     ("/v1/reads", &["post"]),
 ];
 

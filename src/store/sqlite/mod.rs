@@ -6,6 +6,7 @@ mod credential;
 mod draft;
 mod execution;
 mod failure;
+mod handoff;
 mod operation;
 mod outcome;
 mod read;
@@ -33,7 +34,7 @@ use self::step::Step;
 use self::writer::{Ran, Writer, Wrote};
 use super::contract::OperationOutcome;
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
+    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
     Settle, TakeOver, Vote,
 };
 use super::record::{
@@ -263,6 +264,10 @@ impl Store for SqliteStore {
     async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError> {
         let now = self.tools.clock.now();
         self.readers.read(move |connection| read::due(connection, now, limit)).await
+    }
+
+    async fn handoffs(&self, filter: HandoffFilter) -> Result<Vec<ExecutionRecord>, StoreError> {
+        self.readers.read(move |connection| handoff::handoffs(connection, &filter)).await
     }
 
     async fn client(&self, id: &ClientId) -> Result<Option<ClientEntry>, StoreError> {

@@ -10,7 +10,7 @@ use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::intent::{HandOff, LookUp, Reopen, Resolution, Resolve, Settle, Settled};
-use crate::store::record::{AttemptResult, ExecutionRecord, LookUpRecord};
+use crate::store::record::{AttemptResult, ExecutionRecord, HandedOff, LookUpRecord};
 
 impl Settled {
     fn reference(&self) -> Option<&String> {
@@ -184,6 +184,10 @@ pub(super) fn hand_off(step: &mut Step<'_>, hand_off: &HandOff) -> Result<Execut
         lease_until: step.now,
         next_action_at: None,
         code: Some(hand_off.code.clone()),
+        handed_off: Some(HandedOff {
+            at: step.now,
+            code: hand_off.code.clone(),
+        }),
         ..was.clone()
     };
     step.move_execution(&was, ExecutionTransition::HandOff, hand_off.fence, &then, |event| EventBody {

@@ -11,14 +11,17 @@ use crate::domain::time::Timestamp;
 use crate::store::intent::DraftFilter;
 use crate::store::record::{DraftRecord, ExecutionRecord, StoredEvent};
 
+/// The kind and the id of `type:id`; without a colon nothing has that id.
+pub(super) fn split_resource(text: Option<&str>) -> (Option<&str>, Option<&str>) {
+    match text {
+        None => (None, None),
+        Some(text) => text.split_once(':').map_or((Some(text), None), |(kind, id)| (Some(kind), Some(id))),
+    }
+}
+
 /// Drafts in the order of their ids.
 pub(super) fn drafts(connection: &Connection, filter: &DraftFilter) -> Result<Vec<DraftRecord>, Failure> {
-    let (kind, resource) = match &filter.resource {
-        None => (None, None),
-        Some(text) => text
-            .split_once(':')
-            .map_or((Some(text.as_str()), None), |(kind, id)| (Some(kind), Some(id))),
-    };
+    let (kind, resource) = split_resource(filter.resource.as_deref());
     let mut sql = "SELECT * FROM draft WHERE id > :after".to_owned();
     // Only what is asked for stands in the statement, so that an index can serve it.
     for (asked, clause) in [

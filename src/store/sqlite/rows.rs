@@ -12,8 +12,8 @@ use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId};
 use crate::domain::money::Money;
 use crate::domain::time::Timestamp;
 use crate::store::record::{
-    ApprovalRecord, AttemptRecord, AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, LookUpRecord,
-    SignedRecord,
+    ApprovalRecord, AttemptRecord, AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, HandedOff,
+    LookUpRecord, SignedRecord,
 };
 
 fn broken(column: &str, why: impl std::fmt::Display) -> Failure {
@@ -328,6 +328,9 @@ fn execution_row(row: &Row<'_>) -> Result<ExecutionRecord, Failure> {
         reference: raw(row, "reference")?,
         code: raw(row, "code")?,
         evidence: raw(row, "evidence")?,
+        handed_off: opt_at(row, "handed_off_at")?
+            .zip(raw::<Option<String>>(row, "handed_off_code")?)
+            .map(|(at, code)| HandedOff { at, code }),
         changed_at: at(row, "changed_at")?,
         attempts: Vec::new(),
         lookups: Vec::new(),

@@ -293,7 +293,8 @@ impl<'a> Step<'a> {
         let changed = self.change(
             "UPDATE execution SET state = coalesce(:to, state), changed_at = :changed_at, fence = :new_fence, holder = :holder,
                     lease_until = :lease_until, credential = :credential, first_sent_at = :first_sent_at, send_until = :send_until,
-                    next_action_at = :next_action_at, reference = :reference, code = :code, evidence = :evidence
+                    next_action_at = :next_action_at, reference = :reference, code = :code, evidence = :evidence,
+                    handed_off_at = :handed_off_at, handed_off_code = :handed_off_code
              WHERE id = :id AND fence = :fence AND state IN (SELECT value FROM json_each(:from))
                 AND (NOT :in_window OR send_until > :now)",
             named_params! {
@@ -303,7 +304,8 @@ impl<'a> Step<'a> {
                 ":lease_until": then.lease_until.millis(), ":credential": then.credential.to_string(),
                 ":first_sent_at": then.first_sent_at.map(Timestamp::millis), ":send_until": then.send_until.map(Timestamp::millis),
                 ":next_action_at": then.next_action_at.map(Timestamp::millis), ":reference": then.reference, ":code": then.code,
-                ":evidence": then.evidence,
+                ":evidence": then.evidence, ":handed_off_at": then.handed_off.as_ref().map(|h| h.at.millis()),
+                ":handed_off_code": then.handed_off.as_ref().map(|h| &h.code),
             },
         )?;
         if changed == 1 {
