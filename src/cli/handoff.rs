@@ -45,7 +45,9 @@ struct List {
 
 /// Show one with its exact request, every attempt, every look-up, what to look for at the backend, and what can be done.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ handoff show exe_0192f0c1a2b37c4d8e5f60718293a4b5\n  writ handoff show exe_0192f0c1a2b37c4d8e5f60718293a4b5 --json")]
+#[command(
+    after_help = "Examples:\n  writ handoff show exe_0192f0c1a2b37c4d8e5f60718293a4b5\n  writ handoff show exe_0192f0c1a2b37c4d8e5f60718293a4b5 --json"
+)]
 struct Show {
     /// The execution.
     #[arg(value_name = "EXECUTION")]
@@ -79,7 +81,11 @@ impl HandoffArgs {
                 };
                 let execution = store.execution(show.id).await.map_err(CliError::failed)?.ok_or_else(unknown)?;
                 let draft = store.draft(execution.draft).await.map_err(CliError::failed)?.ok_or_else(unknown)?;
-                let bytes = store.draft_bytes(execution.draft).await.map_err(CliError::failed)?.ok_or_else(unknown)?;
+                let bytes = store
+                    .draft_bytes(execution.draft)
+                    .await
+                    .map_err(CliError::failed)?
+                    .ok_or_else(unknown)?;
                 let document = DraftDocument::parse(&bytes).map_err(|error| CliError::failed(format!("draft {}: {error}", draft.id)))?;
                 let view = HandoffView::of(&execution, &draft, &document, now).ok_or_else(unknown)?;
                 context.out.answer(&view, |out| {
@@ -183,7 +189,11 @@ fn hashes(execution: &ExecutionRecord) -> Vec<String> {
         lines.extend(answer.map(|digest| format!("attempt {}, answer: {digest}", attempt.n)));
     }
     for look_up in &execution.lookups {
-        lines.extend(look_up.body_sha256.map(|digest| format!("look-up at {}, answer: {digest}", look_up.at)));
+        lines.extend(
+            look_up
+                .body_sha256
+                .map(|digest| format!("look-up at {}, answer: {digest}", look_up.at)),
+        );
     }
     lines
 }

@@ -28,9 +28,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
-pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::WAITERS;
 

@@ -41,7 +41,9 @@ impl Reason {
             Self::AdapterChanged => {
                 "the backend's file has changed since the draft was made, and rules other than those it was sent under could misread the backend's answers"
             }
-            Self::KeyMismatch => "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one",
+            Self::KeyMismatch => {
+                "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
+            }
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }
     }
@@ -118,7 +120,9 @@ pub fn actions(execution: &ExecutionRecord) -> Vec<Action> {
     vec![
         Action {
             name: "resolve_applied",
-            command: Some(format!("writ execution resolve {id} --applied --reference ID --evidence 'how you know'")),
+            command: Some(format!(
+                "writ execution resolve {id} --applied --reference ID --evidence 'how you know'"
+            )),
             call: call(serde_json::json!({ "outcome": "applied", "reference": "ID", "evidence": "how you know" })),
             means: "the backend shows what was made: the execution is applied, the resource is free, and nothing is ever sent again for this draft",
         },

@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use super::error::StoreError;
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
-    Settle, TakeOver, Vote,
+    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed,
+    Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,

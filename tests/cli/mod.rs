@@ -7,6 +7,6 @@ mod init;
 mod policy;
 mod registry;
 mod serve;
-mod support;
+pub mod support;
 mod surface;
 mod token;

@@ -14,7 +14,7 @@ use crate::support::world::World;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A refund whose answer was lost, at a backend whose list cannot be read, a day later. `effect`: whether it was made.
-async fn handed_off(lost: FaultKind) -> (World, Held, Value) {
+pub async fn handed_off(lost: FaultKind) -> (World, Held, Value) {
     let world = World::new().await;
     let held = held(&world).await;
     world.sandbox.fault(Fault::once(lost, "POST", "/v1/refunds"));

@@ -5,6 +5,7 @@ mod denials;
 mod documents;
 mod faults;
 mod handed_off;
+mod handoffs;
 mod leases;
 mod parallel;
 mod pending;

@@ -34,8 +34,8 @@ use self::step::Step;
 use self::writer::{Ran, Writer, Wrote};
 use super::contract::OperationOutcome;
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen, Resolve,
-    Settle, TakeOver, Vote,
+    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed,
+    Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
