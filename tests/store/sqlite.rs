@@ -152,7 +152,7 @@ async fn the_schema_itself_allows_one_execution_and_one_live_credential_a_draft(
     let connection = raw(&world);
     for (sql, column) in [
         (
-            "INSERT INTO execution SELECT 'exe_other', draft, hash, credential, state, fence, holder, lease_until, claimed_at, first_sent_at, send_until, next_action_at, reference, code, evidence, changed_at FROM execution",
+            "INSERT INTO execution SELECT 'exe_other', draft, hash, credential, state, fence, holder, lease_until, claimed_at, first_sent_at, send_until, next_action_at, reference, code, evidence, changed_at, handed_off_at, handed_off_code FROM execution",
             "execution.draft",
         ),
         (
@@ -171,7 +171,7 @@ async fn the_schema_itself_allows_one_execution_and_one_live_credential_a_draft(
         let refusal = refusal(&connection, sql);
         assert!(refusal.contains(&format!("UNIQUE constraint failed: {column}")), "{sql}: {refusal}");
     }
-    let other_hash = "INSERT INTO execution SELECT 'exe_other', (SELECT draft FROM credential WHERE state = 'issued'), hash, credential, state, fence, holder, lease_until, claimed_at, first_sent_at, send_until, next_action_at, reference, code, evidence, changed_at FROM execution";
+    let other_hash = "INSERT INTO execution SELECT 'exe_other', (SELECT draft FROM credential WHERE state = 'issued'), hash, credential, state, fence, holder, lease_until, claimed_at, first_sent_at, send_until, next_action_at, reference, code, evidence, changed_at, handed_off_at, handed_off_code FROM execution";
     assert!(
         refusal(&connection, other_hash).contains("FOREIGN KEY"),
         "a hash that is not the draft's"
