@@ -25,6 +25,10 @@ pub struct Config {
     pub broker_listen: SocketAddr,
     /// Where a process that is only the proxy listens.
     pub proxy_listen: SocketAddr,
+    /// Where the broker's process tells its metrics, if it does.
+    pub broker_metrics: Option<SocketAddr>,
+    /// Where a process that is only the proxy tells its metrics, if it does.
+    pub proxy_metrics: Option<SocketAddr>,
     /// The URL under which the broker is reached.
     pub public_url: String,
     /// The broker's own name: the audience of approval records.
@@ -168,6 +172,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
             broker.wrong(key, "expected from `1s` to `30d`");
         }
     }
+    let broker_metrics = metrics_address(&broker);
     broker.close();
     let proxy_listen = proxy.parsed("listen", "an address such as `127.0.0.1:8701`");
     let proxy_audience = proxy.parsed("audience", "the proxy's name in credentials, such as `urn:writ:proxy:main`");
@@ -176,6 +181,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     if lease.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(600)) {
         proxy.wrong("lease", "expected from `5s` to `10m`");
     }
+    let proxy_metrics = metrics_address(&proxy);
     proxy.close();
     let path = |section: &str, key: &str, default: &str| -> Option<PathBuf> {
         let text = match top.maybe_sub(section) {
@@ -220,6 +226,8 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     Some(Config {
         broker_listen: broker_listen.unwrap_or(nowhere),
         proxy_listen: proxy_listen.unwrap_or(nowhere),
+        broker_metrics,
+        proxy_metrics,
         public_url: public_url.unwrap_or_default(),
         audience: audience.or_else(unnamed)?,
         proxy_audience: proxy_audience.or_else(unnamed)?,
@@ -236,6 +244,19 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         log_format: log_format.unwrap_or(LogFormat::Text),
         log_filter,
     })
+}
+
+/// Metrics are told to whoever asks, in the clear: an address that the outside reaches must be meant, not slipped in.
+fn metrics_address(section: &Section<'_>) -> Option<SocketAddr> {
+    section.maybe("metrics_listen")?;
+    let address: SocketAddr = section.parsed("metrics_listen", "an address such as `127.0.0.1:9464`")?;
+    if address.ip().is_unspecified() {
+        section.wrong(
+            "metrics_listen",
+            "is every address of the machine, and metrics are told to whoever asks: name one address, such as `127.0.0.1:9464`",
+        );
+    }
+    Some(address)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub mod setup;
 
 pub mod http;
 
+pub mod metrics;
+
 pub mod broker;
 pub mod proxy;
 

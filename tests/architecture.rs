@@ -15,18 +15,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("backend", &["domain", "settings"]),
     ("store", &["audit", "domain"]),
     ("sandbox", &["domain"]),
+    ("metrics", &["audit", "domain", "store"]),
     // Broker and proxy do not know each other: they meet in the store.
     ("broker", &["approval", "audit", "backend", "domain", "policy", "store", "token"]),
     ("proxy", &["audit", "backend", "domain", "store", "token"]),
     (
         "http",
-        &["approval", "audit", "backend", "broker", "domain", "proxy", "store", "token"],
+        &[
+            "approval", "audit", "backend", "broker", "domain", "metrics", "proxy", "store", "token",
+        ],
     ),
     ("config", &["domain", "settings"]),
     (
         "app",
         &[
-            "approval", "audit", "backend", "broker", "config", "domain", "http", "policy", "proxy", "store", "token",
+            "approval", "audit", "backend", "broker", "config", "domain", "http", "metrics", "policy", "proxy", "store", "token",
         ],
     ),
     (
@@ -53,6 +56,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("biscuit_auth", &["token"]),
     ("cedar_policy", &["policy"]),
     ("rusqlite", &["store"]),
+    ("prometheus_client", &["metrics"]),
     ("reqwest", &["backend", "demo"]),
     ("axum", &["http", "app", "sandbox"]),
     ("clap", &["cli"]),

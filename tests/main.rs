@@ -14,6 +14,7 @@ mod approval;
 mod architecture;
 mod backend;
 mod cli;
+mod metrics;
 mod papers;
 mod peers;
 mod policy;

@@ -3,6 +3,7 @@
 mod check;
 mod keep;
 mod listen;
+mod scrape;
 mod system;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
 use keep::keep;
+use scrape::Scrape;
 
 use crate::audit::{Actor, EventBody, EventKind, Note};
 use crate::broker::{self, Broker};
@@ -27,6 +29,7 @@ use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
 use crate::http::{self, Common, CommonParts};
+use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
@@ -92,6 +95,8 @@ pub struct App {
     /// The proxy, if this process is one.
     pub proxy: Option<Proxy>,
     tasks: TaskTracker,
+    requests: Arc<Requests>,
+    metrics: Option<TcpListener>,
 }
 
 impl App {
@@ -168,6 +173,8 @@ impl App {
             broker,
             proxy,
             tasks,
+            requests: Arc::default(),
+            metrics: None,
         }
     }
 
@@ -179,6 +186,7 @@ impl App {
             entropy: self.outside.entropy.clone(),
             public_url: self.config.public_url.clone(),
             waiters: Semaphore::new(http::WAITERS),
+            requests: self.requests.clone(),
         });
         http::router(common, self.broker.clone(), self.proxy.clone())
     }
@@ -190,6 +198,36 @@ impl App {
             Part::All | Part::Broker => self.config.broker_listen,
             Part::Proxy => self.config.proxy_listen,
         }
+    }
+
+    /// The address the process tells its metrics at, if it does.
+    #[must_use]
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        match self.part {
+            Part::All | Part::Broker => self.config.broker_metrics,
+            Part::Proxy => self.config.proxy_metrics,
+        }
+    }
+
+    /// The same process, which also answers at `/metrics` of this listener while it serves.
+    #[must_use]
+    pub fn telling_at(self, listener: TcpListener) -> Self {
+        Self {
+            metrics: Some(listener),
+            ..self
+        }
+    }
+
+    /// The routes of the metrics' own address.
+    pub fn metrics_router(&self) -> Router {
+        let scrape = Scrape {
+            store: self.store.clone(),
+            clock: self.outside.clock.clone(),
+            broker: self.broker.clone(),
+            proxy: self.proxy.clone(),
+            requests: self.requests.clone(),
+        };
+        scrape.router()
     }
 
     /// Writes down that this process begins to write to the log.
@@ -220,8 +258,12 @@ impl App {
     ///
     /// # Errors
     /// What the operating system says about the listener.
-    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(mut self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
         self.note_start().await;
+        if let Some(listener) = self.metrics.take() {
+            let (router, shutdown) = (self.metrics_router(), shutdown.clone());
+            self.tasks.spawn(async move { listen::serve(listener, router, &shutdown).await });
+        }
         let mut keeper = tokio::spawn(keep(
             self.broker.clone(),
             self.proxy.clone(),

@@ -62,7 +62,7 @@ impl Serve {
         let config = self.at.load()?;
         log_to_stderr(&config)?;
         let stop = signal::stop()?;
-        let app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
+        let mut app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
         let asked = app.address();
         let cannot = |error: std::io::Error| {
             let why = match error.kind() {
@@ -76,9 +76,20 @@ impl Serve {
         let listener = TcpListener::bind(asked).await.map_err(cannot)?;
         let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
         let words = self.role.words();
+        let mut metrics = None;
+        if let Some(address) = app.metrics_address() {
+            let listener = TcpListener::bind(address)
+                .await
+                .map_err(|error| CliError::failed(format!("cannot listen on {address} for metrics: {error}")))?;
+            metrics = Some(format!("http://{}/metrics", listener.local_addr().map_err(cannot)?));
+            app = app.telling_at(listener);
+        }
+        let told = metrics.as_ref().map_or_else(String::new, |at| format!(", metrics at {at}"));
         let said = context
             .out
-            .answer_line(&json!({ "url": url, "role": words }), |_| format!("listening on {url} ({words})"));
+            .answer_line(&json!({ "url": url, "role": words, "metrics": metrics }), |_| {
+                format!("listening on {url} ({words}){told}")
+            });
         match said {
             // A server goes on when nobody reads its first line.
             Ok(()) | Err(CliError::Closed) => {}

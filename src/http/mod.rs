@@ -20,7 +20,8 @@ mod well_known;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::extract::{DefaultBodyLimit, FromRef, MatchedPath, Request};
+use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
@@ -37,6 +38,7 @@ pub use wait::WAITERS;
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::RequestId;
+use crate::metrics::Requests;
 use crate::proxy::Proxy;
 use crate::store::Store;
 
@@ -59,6 +61,8 @@ pub struct CommonParts {
     pub public_url: String,
     /// Places for calls that wait for a change.
     pub waiters: Semaphore,
+    /// Counts what is answered.
+    pub requests: Arc<Requests>,
 }
 
 impl Common {
@@ -175,15 +179,31 @@ async fn identify(axum::extract::State(common): axum::extract::State<Common>, mu
     request.extensions_mut().insert(id);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("none", MatchedPath::as_str)
+        .to_owned();
     let started = common.clock.now();
     let span = tracing::info_span!("request", request.id = %id);
     let mut response = tracing::Instrument::instrument(next.run(request), span).await;
     let took = common.clock.now().since(started);
+    common
+        .requests
+        .answered(known_method(&method), &route, response.status().as_u16(), took);
     tracing::info!(request.id = %id, %method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
     if let Ok(value) = id.to_string().parse() {
         response.headers_mut().insert("x-request-id", value);
     }
     response
+}
+
+/// The method, if it is one that exists: a label holds nothing that a caller made up.
+fn known_method(method: &Method) -> &str {
+    match *method {
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => method.as_str(),
+        _ => "other",
+    }
 }
 
 fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {

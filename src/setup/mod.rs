@@ -236,6 +236,8 @@ card_lifetime    = "1h"
 execution_window = "5m"
 # Signs what the policy allows.
 policy_approver  = "rule_policy"
+# Tells metrics to whoever asks at this address, in the clear; left out, nobody is told.
+# metrics_listen = "127.0.0.1:9464"
 
 [proxy]
 # Used by `writ serve --role proxy`; with `--role all` both answer at the broker's address.
@@ -245,6 +247,7 @@ audience = "urn:writ:proxy:main"
 name     = "proxy-1"
 # How long nobody else takes over an execution after its last sign of life.
 lease    = "60s"
+# metrics_listen = "127.0.0.1:9465"
 
 [store]
 path = "data/writ.db"

@@ -220,6 +220,16 @@ impl KeyRing {
             .ok_or(KeyRingError::PastDate)
     }
 
+    /// Until when the newest key that may sign now may sign; `None` if it has no end, or if none may.
+    #[must_use]
+    pub fn signs_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let key = self.minters.keys().rev().find_map(|kid| {
+            let key = self.public.find(*kid)?;
+            (key.not_before <= now && signs_until(key).is_none_or(|end| now < end)).then_some(key)
+        })?;
+        signs_until(key)
+    }
+
     /// The keys whose time is not over and whose private half is not here, oldest first.
     #[must_use]
     pub fn missing(&self, now: Timestamp) -> Vec<RootKeyId> {

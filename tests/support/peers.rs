@@ -46,6 +46,26 @@ pub fn node() -> Option<Command> {
     Some(command)
 }
 
+/// Prometheus' own tool: `.peers/promtool`, or the one that is installed. `None` after a visible line if there is none.
+pub fn promtool() -> Option<Command> {
+    let own = root().join(".peers/promtool");
+    let installed = || {
+        let mut probe = Command::new("promtool");
+        probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    };
+    if own.exists() {
+        return Some(Command::new(own));
+    }
+    if installed() {
+        return Some(Command::new("promtool"));
+    }
+    missing(
+        "promtool",
+        "install Prometheus (Debian: prometheus), or run tests/run, which fetches it",
+    )
+}
+
 /// The path of a script in `tests/peers/`.
 pub fn script(name: &str) -> PathBuf {
     root().join("tests/peers").join(name)

@@ -1,0 +1,97 @@
+//! Metrics at an address of their own: they must answer when callers are locked out and when the store is not well, and only to the inside.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::broker::Broker;
+use crate::domain::clock::Clock;
+use crate::domain::time::Timestamp;
+use crate::metrics::{self, Requests, Snapshot, TimeLeft, Watched};
+use crate::proxy::Proxy;
+use crate::store::Store;
+
+/// What a scrape looks at.
+#[derive(Clone)]
+pub(super) struct Scrape {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) broker: Option<Arc<Broker>>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) requests: Arc<Requests>,
+}
+
+impl Scrape {
+    /// The one path, `/metrics`.
+    pub(super) fn router(self) -> Router {
+        Router::new().route("/metrics", get(answer)).with_state(self)
+    }
+
+    async fn snapshot(&self) -> Snapshot {
+        let now = self.clock.now();
+        let store_commits = self.store.probe().await;
+        let backlog = self.store.backlog().await;
+        for error in [store_commits.as_ref().err(), backlog.as_ref().err()].into_iter().flatten() {
+            tracing::warn!(%error, "the store was not well when the metrics were read");
+        }
+        let mut left = Vec::new();
+        let mut watched = vec![Watched {
+            name: "store",
+            well: store_commits.is_ok() && backlog.is_ok(),
+        }];
+        if let Some(broker) = &self.broker {
+            let keys = broker.signing_keys();
+            left.push(TimeLeft {
+                purpose: "signing_key",
+                until: keys.signs_until(now),
+            });
+            watched.push(Watched {
+                name: "signing_key",
+                well: keys.signing(now).is_ok() && broker.key_files_ok(),
+            });
+        }
+        if let Some(proxy) = &self.proxy {
+            let keys = proxy.verifier.keys();
+            let valid: Vec<_> = keys
+                .iter()
+                .map(|(_, key)| key)
+                .filter(|key| key.not_before <= now && key.not_after.is_none_or(|end| now < end))
+                .collect();
+            left.push(TimeLeft {
+                purpose: "verifying_key",
+                until: latest(valid.iter().map(|key| key.not_after)),
+            });
+            watched.push(Watched {
+                name: "verifying_key",
+                well: !valid.is_empty(),
+            });
+        }
+        Snapshot {
+            now,
+            tally: self.store.tally(),
+            backlog: backlog.ok(),
+            left,
+            watched,
+        }
+    }
+}
+
+/// The last of these ends; none if one of them has no end, or if there are none.
+fn latest(ends: impl Iterator<Item = Option<Timestamp>>) -> Option<Timestamp> {
+    ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max())
+}
+
+async fn answer(State(scrape): State<Scrape>) -> Response {
+    let snapshot = scrape.snapshot().await;
+    match metrics::text(&scrape.requests, snapshot) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the metrics could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What is found when somebody asks: the store's own counts, what waits and for how long, and how long keys are still good.
+
+use std::fmt::Error;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+use crate::domain::lifecycle::ExecutionTransition;
+use crate::domain::time::Timestamp;
+use crate::store::record::Backlog;
+use crate::store::tally::{COMMIT_BOUNDS, Tally};
+
+/// Something with an end: a signing key, a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeLeft {
+    /// What it is for, such as `signing`.
+    pub purpose: &'static str,
+    /// When it ends; `None` if it has no end.
+    pub until: Option<Timestamp>,
+}
+
+/// Yes or no about the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// What is watched, such as `store`.
+    pub name: &'static str,
+    /// Whether it is well.
+    pub well: bool,
+}
+
+/// How things stand at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The moment.
+    pub now: Timestamp,
+    /// What the store has counted.
+    pub tally: Arc<Tally>,
+    /// What waits; `None` if the store cannot be read.
+    pub backlog: Option<Backlog>,
+    /// Keys and certificates in use.
+    pub left: Vec<TimeLeft>,
+    /// What else is watched.
+    pub watched: Vec<Watched>,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+/// One metric and its samples.
+fn family<'a, M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, kind): (&str, &str, MetricType),
+    samples: impl IntoIterator<Item = (Labels, M)> + 'a,
+) -> Result<(), Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None::<&Unit>, kind)?;
+    for (labels, value) in samples {
+        let sample: MetricEncoder<'_> = metric.encode_family(&labels)?;
+        value.encode(sample)?;
+    }
+    Ok(())
+}
+
+/// Seconds from then until now; nothing is older than it is.
+fn age(now: Timestamp, since: Timestamp) -> ConstGauge<f64> {
+    ConstGauge::new(now.since(since).as_secs_f64())
+}
+
+fn count(n: u64) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        self.work(&mut encoder)?;
+        self.commits(&mut encoder)?;
+        self.waiting(&mut encoder)?;
+        self.ends(&mut encoder)
+    }
+}
+
+impl Snapshot {
+    /// What was done, by this process since it started.
+    fn work(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let told = self.tally.events();
+        let mut by_outcome = std::collections::BTreeMap::<_, u64>::new();
+        for (event, n) in &told {
+            *by_outcome.entry((event.event, event.outcome)).or_default() += n;
+        }
+        family(
+            encoder,
+            (
+                "writ_events",
+                "Events this process wrote to the audit log: transitions, denials, reads",
+                MetricType::Counter,
+            ),
+            by_outcome.into_iter().map(|((event, outcome), n)| {
+                (
+                    vec![("event", event.to_owned()), ("outcome", outcome.to_owned())],
+                    ConstCounter::new(n),
+                )
+            }),
+        )?;
+        let denials = told.iter().filter_map(|(event, n)| {
+            let code = event.code.clone()?;
+            Some((vec![("event", event.event.to_owned()), ("code", code)], ConstCounter::new(*n)))
+        });
+        family(
+            encoder,
+            ("writ_denials", "Refusals among the events, by their code", MetricType::Counter),
+            denials,
+        )?;
+        let taken = [ExecutionTransition::Reclaim.event(), crate::audit::Note::TakeOver.as_str()];
+        let takeovers: u64 = told.iter().filter(|(event, _)| taken.contains(&event.event)).map(|(_, n)| n).sum();
+        let lost: u64 = told
+            .iter()
+            .filter(|(event, _)| event.event == ExecutionTransition::LoseTrack.event())
+            .map(|(_, n)| n)
+            .sum();
+        family(
+            encoder,
+            (
+                "writ_lease_takeovers",
+                "Executions taken over because a lease had run out, before or after something was sent",
+                MetricType::Counter,
+            ),
+            [(vec![], ConstCounter::new(takeovers))],
+        )?;
+        family(
+            encoder,
+            (
+                "writ_executions_lost_track",
+                "Sent requests whose outcome was not known at first",
+                MetricType::Counter,
+            ),
+            [(vec![], ConstCounter::new(lost))],
+        )?;
+        family(
+            encoder,
+            (
+                "writ_store_calls",
+                "Transitions asked of the store, by how it answered",
+                MetricType::Counter,
+            ),
+            self.tally.calls().into_iter().map(|((transition, answer), n)| {
+                let labels = vec![("transition", transition.to_owned()), ("answer", answer.to_owned())];
+                (labels, ConstCounter::new(n))
+            }),
+        )
+    }
+
+    fn commits(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let commits = self.tally.commits();
+        let mut buckets: Vec<(f64, u64)> = COMMIT_BOUNDS.into_iter().zip(commits.classes).collect();
+        let within: u64 = commits.classes.iter().sum();
+        buckets.push((f64::MAX, commits.count.saturating_sub(within)));
+        let mut metric = encoder.encode_descriptor(
+            "writ_store_commit_seconds",
+            "How long the store's transactions took, from begin to commit",
+            None,
+            MetricType::Histogram,
+        )?;
+        metric.encode_histogram::<Labels>(commits.total.as_secs_f64(), commits.count, &buckets, None)?;
+        family(
+            encoder,
+            (
+                "writ_store_commits_failed",
+                "Transactions that failed as a whole",
+                MetricType::Counter,
+            ),
+            [(vec![], ConstCounter::new(commits.failed))],
+        )?;
+        family(
+            encoder,
+            ("writ_store_queue", "Requests that wait for the store's writer", MetricType::Gauge),
+            [(vec![], count(self.tally.waiting() as u64))],
+        )
+    }
+
+    fn waiting(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Some(backlog) = &self.backlog else { return Ok(()) };
+        let state = |state: &str| vec![("state", state.to_owned())];
+        let executions = &backlog.executions;
+        family(
+            encoder,
+            (
+                "writ_executions_unresolved",
+                "Executions whose outcome is not known, by state",
+                MetricType::Gauge,
+            ),
+            executions.iter().map(|open| (state(open.state.as_str()), count(open.count))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_executions_unresolved_oldest_seconds",
+                "Age of the oldest of them since it was claimed, by state",
+                MetricType::Gauge,
+            ),
+            executions
+                .iter()
+                .map(|open| (state(open.state.as_str()), age(self.now, open.since))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_executions_unresolved_minor_units",
+                "Their money in minor units, by currency",
+                MetricType::Gauge,
+            ),
+            backlog
+                .money
+                .iter()
+                .map(|open| (vec![("currency", open.currency.clone())], ConstGauge::new(open.minor))),
+        )?;
+        family(
+            encoder,
+            ("writ_drafts_open", "Drafts that wait, by state", MetricType::Gauge),
+            backlog.drafts.iter().map(|open| (state(open.state.as_str()), count(open.count))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_drafts_open_oldest_seconds",
+                "How long the oldest of them has been in its state",
+                MetricType::Gauge,
+            ),
+            backlog
+                .drafts
+                .iter()
+                .map(|open| (state(open.state.as_str()), age(self.now, open.since))),
+        )?;
+        let queue = |open: &crate::store::record::OpenQueue| vec![("queue", open.queue.to_string())];
+        family(
+            encoder,
+            (
+                "writ_approvals_waiting",
+                "Approval requests that wait for people, by queue",
+                MetricType::Gauge,
+            ),
+            backlog.queues.iter().map(|open| (queue(open), count(open.count))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_approvals_waiting_oldest_seconds",
+                "How long the oldest of them has waited",
+                MetricType::Gauge,
+            ),
+            backlog.queues.iter().map(|open| (queue(open), age(self.now, open.since))),
+        )
+    }
+
+    fn ends(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let ends = self.left.iter().filter_map(|left| {
+            let until = left.until?;
+            let (sign, span) = if until < self.now {
+                (-1.0, self.now.since(until))
+            } else {
+                (1.0, until.since(self.now))
+            };
+            let seconds = ConstGauge::new(sign * span.as_secs_f64());
+            Some((vec![("purpose", left.purpose.to_owned())], seconds))
+        });
+        family(
+            encoder,
+            (
+                "writ_expires_seconds",
+                "Time until the newest key or the certificate for a purpose ends, below 0 once it has",
+                MetricType::Gauge,
+            ),
+            ends,
+        )?;
+        family(
+            encoder,
+            ("writ_well", "1 if what is watched is well, 0 if not", MetricType::Gauge),
+            self.watched
+                .iter()
+                .map(|watched| (vec![("watched", watched.name.to_owned())], count(u64::from(watched.well)))),
+        )
+    }
+}
