@@ -9,8 +9,12 @@ use tokio_util::sync::CancellationToken;
 use super::check::read_key_set;
 use crate::broker::Broker;
 use crate::proxy::Proxy;
+use crate::store::Store;
 use crate::token::KeyRing;
 
+/// How often the store says that it lives, and what time it is here. A process whose clock is behind another's finds out within this and the
+/// tolerance, together less than the skew that tokens allow for.
+const STORE_BEAT: Duration = Duration::from_secs(1);
 /// How often executions that are due are looked for.
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
@@ -19,12 +23,36 @@ const BROKER_SWEEP: Duration = Duration::from_secs(2);
 const KEY_LOOK: Duration = Duration::from_secs(5);
 
 /// Housekeeping: sweeps, and keys that were rotated while the process runs. Each at its own pace, so that one that is slow delays no other.
-pub(super) async fn keep(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, keys: PathBuf, shutdown: CancellationToken) {
+pub(super) async fn keep(
+    store: Arc<dyn Store>,
+    broker: Option<Arc<Broker>>,
+    proxy: Option<Proxy>,
+    keys: PathBuf,
+    shutdown: CancellationToken,
+) {
     tokio::join!(
+        keep_store(store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
         keep_keys(broker, proxy, keys, shutdown),
     );
+}
+
+async fn keep_store(store: Arc<dyn Store>, shutdown: CancellationToken) {
+    let mut turn = pace(STORE_BEAT);
+    let mut was_well = true;
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        let beat = store.probe().await;
+        if let Err(error) = &beat
+            && was_well
+        {
+            tracing::error!(%error, "the store does not commit; it is tried again every second, and readiness says how it stands");
+        }
+        if beat.is_ok() && !was_well {
+            tracing::info!("the store commits again");
+        }
+        was_well = beat.is_ok();
+    }
 }
 
 async fn keep_executions(proxy: Option<Proxy>, shutdown: CancellationToken) {

@@ -259,12 +259,15 @@ impl App {
     /// # Errors
     /// What the operating system says about the listener.
     pub async fn serve(mut self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+        // What waits beside the store goes in before anything else is decided; what the store cannot do, readiness tells.
+        drop(self.store.probe().await);
         self.note_start().await;
         if let Some(listener) = self.metrics.take() {
             let (router, shutdown) = (self.metrics_router(), shutdown.clone());
             self.tasks.spawn(async move { listen::serve(listener, router, &shutdown).await });
         }
         let mut keeper = tokio::spawn(keep(
+            self.store.clone(),
             self.broker.clone(),
             self.proxy.clone(),
             self.config.keys.clone(),

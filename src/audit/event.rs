@@ -105,6 +105,12 @@ notes! {
     ApproverKeyRevoked = "approver.revoke_key",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
+    /// The clock was found behind the latest time in the store.
+    ClockSteppedBack = "clock.stepped_back",
+    /// The clock is past the latest time in the store again.
+    ClockCaughtUp = "clock.caught_up",
+    /// An operator accepted the clock, though later times were written down.
+    ClockAccepted = "clock.accepted",
 }
 
 /// Who did it.
@@ -281,6 +287,15 @@ pub struct ChangePart {
     pub to: &'static str,
 }
 
+/// A clock that is behind the times that are written down, or was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ClockPart {
+    /// The latest time in the store.
+    pub latest: Timestamp,
+    /// What the clock said.
+    pub now: Timestamp,
+}
+
 /// Everything of an event that its writer knows; the store adds the number, the id and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventBody {
@@ -342,6 +357,9 @@ pub struct EventBody {
     /// The change of state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ChangePart>,
+    /// What the clock said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockPart>,
 }
 
 impl EventBody {
@@ -369,6 +387,7 @@ impl EventBody {
             subject: None,
             content_sha256: None,
             state: None,
+            clock: None,
         }
     }
 

@@ -4,6 +4,6 @@
 mod event;
 
 pub use event::{
-    Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, CredentialPart, DraftPart, Event, EventBody, EventKind, EventOutcome,
-    ExecutionPart, Note, PolicyPart, ProviderPart,
+    Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
+    EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart,
 };

@@ -11,6 +11,7 @@ use super::problem::ProblemBody;
 use super::{Code, Common, Problem};
 use crate::broker::Broker;
 use crate::proxy::Proxy;
+use crate::store::health::{ClockState, FileState};
 
 /// What readiness looks at.
 #[derive(Clone)]
@@ -58,17 +59,35 @@ pub(super) async fn healthz() -> axum::Json<StatusView> {
 pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     let mut checks = Vec::new();
     let ok = || "ok".to_owned();
-    let store = checked.common.store.probe().await.map_or_else(
-        |error| {
+    let probed = checked.common.store.probe().await;
+    let health = checked.common.store.health();
+    let store = match (probed, &health.file) {
+        (Ok(()), FileState::Sound) => ok(),
+        (probed, FileState::Failed(trouble)) => {
+            if let Err(error) = probed {
+                tracing::error!(%error, "the store cannot commit");
+            }
+            trouble.to_string()
+        }
+        (Err(error), FileState::Sound) => {
             tracing::error!(%error, "the store cannot commit");
-            "cannot commit; the log says why".to_owned()
-        },
-        |()| ok(),
-    );
-    checks.push(Check {
-        name: "store",
-        status: store,
-    });
+            "it cannot commit; the log says why".to_owned()
+        }
+    };
+    let clock = match health.clock {
+        ClockState::Steady => ok(),
+        ClockState::Behind { now, latest } => {
+            format!("says {now}, and the store holds times up to {latest}; nothing new begins until then: look at the machine's clock")
+        }
+    };
+    let disk = if health.disk.is_low() {
+        "little room is left; no drafts and no credentials are taken: make room".to_owned()
+    } else {
+        ok()
+    };
+    for (name, status) in [("store", store), ("clock", clock), ("disk", disk)] {
+        checks.push(Check { name, status });
+    }
     let now = checked.common.clock.now();
     if let Some(broker) = &checked.broker {
         let signing = broker.signing_keys();

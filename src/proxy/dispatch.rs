@@ -1,11 +1,14 @@
 //! Dispatch: look once more whether what was approved still holds, write the attempt down, then send the stored bytes with the stored key.
 
+use std::time::Duration;
+
 use super::{Parts, Plan, PlanError};
 use crate::backend::{Credential, Sent, Stale};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
+use crate::store::health::TOLERANCE;
 use crate::store::intent::{Abort, AfterAbort, Dispatch};
 use crate::store::record::ExecutionRecord;
 use crate::store::{Applied, Rejection, StoreError};
@@ -14,6 +17,7 @@ use crate::store::{Applied, Rejection, StoreError};
 struct Permit {
     request: CompiledRequest,
     key: IdempotencyKey,
+    from: Timestamp,
     until: Timestamp,
 }
 
@@ -31,20 +35,21 @@ pub(super) enum Precondition {
 pub(super) const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
 
 impl Permit {
-    /// Whether it may still be used.
+    /// Whether it may still be used. By a clock that was set back since it was given, nobody can tell.
     fn holds(&self, now: Timestamp) -> bool {
-        now < self.until
+        self.from <= now.plus(TOLERANCE) && now < self.until
     }
 
     /// A permit for the attempt that was just written down; none if the store only repeated an earlier answer, since then somebody may
     /// have sent it already.
     ///
     /// It ends a whole time-out before the lease, so that what is sent under it has ended when somebody else may take over.
-    fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>) -> Option<Self> {
+    fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>, lease: Duration) -> Option<Self> {
         let fresh = !applied.replayed && applied.value.state == ExecutionState::Dispatched;
         fresh.then(|| Self {
             request: plan.document.request.clone(),
             key: applied.value.key,
+            from: applied.value.lease_until.minus(lease),
             until: applied.value.lease_until.minus(plan.operation.backend().total_timeout()),
         })
     }
@@ -113,7 +118,7 @@ impl Parts {
             send_window: plan.send_window(),
         };
         let applied = self.surely(|op| self.store.dispatch(op, dispatch.clone())).await?;
-        let Some(permit) = Permit::of(&applied, plan) else {
+        let Some(permit) = Permit::of(&applied, plan, self.settings.lease) else {
             // The answer to the first write was lost and the repetition found it done. Nobody has sent it: the permit was never made. But
             // "nobody" is this process's belief, so it is left to the sweep, which looks before it sends.
             return Ok(applied.value);
@@ -127,7 +132,7 @@ impl Parts {
         // A machine that slept between the line in the store and this one wakes up in another time: somebody else may have sent the request,
         // looked it up and closed it, and the backend may have forgotten the key.
         if !permit.holds(self.clock.now()) {
-            let why = "the lease ran out before the request was sent".to_owned();
+            let why = "the lease ran out, or the clock was set back, before the request was sent".to_owned();
             return Sent::NotSent { why };
         }
         self.clients.send(&permit.request, &permit.key).await
@@ -167,9 +172,15 @@ mod tests {
                 key_offsets: Vec::new(),
             },
             key: IdempotencyKey::of(&DraftHash::of_canonical(b"{}")),
+            from: Timestamp::from_millis(0),
             until,
         };
         assert!(permit.holds(Timestamp::from_millis(59_999)));
         assert!(!permit.holds(until), "from here on somebody else may have it");
+        assert!(permit.holds(Timestamp::from_millis(-2_000)));
+        assert!(
+            !permit.holds(Timestamp::from_millis(-2_001)),
+            "the clock was set back, and how much time went by is not known"
+        );
     }
 }

@@ -149,14 +149,24 @@ impl Parts {
         let op = self.op(None);
         let mut pause = Duration::from_millis(20);
         let mut waited = Duration::ZERO;
+        // Once it may have taken place, "this repetition did not" is no answer to whether it did.
+        let mut doubt = None;
         loop {
             match run(op.clone()).await {
-                Err(StoreError::Ambiguous { .. } | StoreError::Unavailable(_)) if waited < patience => {
+                Err(error @ (StoreError::Ambiguous { .. } | StoreError::Unavailable(_))) if waited < patience => {
+                    if matches!(error, StoreError::Ambiguous { .. }) {
+                        doubt = Some(error);
+                    }
                     tokio::time::sleep(pause).await;
                     waited += pause;
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
-                other => return other,
+                other => {
+                    return match (other, doubt) {
+                        (Err(StoreError::Unavailable(_)), Some(doubt)) => Err(doubt),
+                        (other, _) => other,
+                    };
+                }
             }
         }
     }

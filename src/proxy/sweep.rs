@@ -22,6 +22,11 @@ impl Proxy {
                 Ok(next) => next,
                 // Somebody took over while this one was slow: theirs is the word now, and this one writes nothing more.
                 Err(StoreError::Rejected(Rejection::Fenced { .. })) => return,
+                // Nothing is sent now. The sweep looks again when the lease runs out; what is written down so far stands.
+                Err(StoreError::Paused(why)) => {
+                    tracing::warn!(execution.id = %id, %why, "nothing is sent for an execution");
+                    return;
+                }
                 Err(error) => {
                     tracing::error!(execution.id = %id, %error, "an execution stopped on the way; the sweep goes on with it when its lease runs out");
                     return;

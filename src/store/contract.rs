@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::error::StoreError;
+use super::health::Health;
 use super::intent::{
     Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed,
     Reopen, Resolve, Settle, TakeOver, Vote,
@@ -196,11 +197,15 @@ pub trait Store: Send + Sync {
     /// Events from `from` on, in order.
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// Commits something, or says why it cannot.
+    /// A beat: looks at the disk, the file and the clock, commits what the clock says, and puts down what waits beside the file; or says why it
+    /// cannot. Called about once a second, so that a process whose clock is behind another's finds out soon.
     async fn probe(&self) -> Result<(), StoreError>;
 
     /// Copies the store to a new file, consistent and compact.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+
+    /// How the store stands, from memory: as the last commit and the last beat found it.
+    fn health(&self) -> Health;
 
     /// What waits, counted: for metrics and alarms.
     async fn backlog(&self) -> Result<Backlog, StoreError>;

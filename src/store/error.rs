@@ -4,6 +4,7 @@ use crate::domain::id::{ExecutionId, OperationId, RecordId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
 use crate::domain::time::Timestamp;
+use crate::store::health::Pause;
 
 /// Why a transition did not take place, for certain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +108,9 @@ pub enum StoreError {
     /// It did not take place; it may be tried again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// It did not take place: nothing new begins now.
+    #[error(transparent)]
+    Paused(#[from] Pause),
     /// It may have taken place: repeat the same operation or ask for its outcome.
     #[error("the store did not say whether operation {op} took place: {why}")]
     Ambiguous {

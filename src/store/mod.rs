@@ -2,6 +2,7 @@
 
 pub mod contract;
 mod error;
+pub mod health;
 pub mod intent;
 pub mod record;
 pub mod sqlite;
@@ -9,3 +10,4 @@ pub mod tally;
 
 pub use contract::{Applied, Op, Store};
 pub use error::{Rejection, StoreError};
+pub use health::Health;

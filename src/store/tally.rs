@@ -79,6 +79,7 @@ impl Tally {
             Ok(_) => "applied",
             Err(StoreError::Rejected(_)) => "rejected",
             Err(StoreError::Unavailable(_)) => "unavailable",
+            Err(StoreError::Paused(_)) => "paused",
             Err(StoreError::Ambiguous { .. }) => "ambiguous",
             Err(StoreError::Corrupt(_)) => "corrupt",
         };

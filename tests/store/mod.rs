@@ -1,5 +1,6 @@
 //! The contract of a store, checked on every store there is, over one connection and over two.
 
+mod clock;
 mod denials;
 mod journey;
 mod log;

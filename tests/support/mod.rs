@@ -28,6 +28,18 @@ impl ManualClock {
     }
 }
 
+impl ManualClock {
+    /// A clock that is so many milliseconds off another one's start.
+    pub fn apart(millis: i64) -> Self {
+        Self(AtomicI64::new(1_790_000_000_000 + millis))
+    }
+
+    /// Sets the clock back.
+    pub fn set_back(&self, by: Duration) {
+        self.0.fetch_sub(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+}
+
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))

@@ -6,6 +6,7 @@ use crate::broker::{AcceptError, DecideError, ExchangeError, ProposeError, Withd
 use crate::domain::json::JsonError;
 use crate::domain::lifecycle::DraftState;
 use crate::proxy::{ExecuteError, ReadDenied};
+use crate::store::health::Pause;
 use crate::store::{Rejection, StoreError};
 use crate::token::TokenError;
 
@@ -26,6 +27,7 @@ impl From<StoreError> for Problem {
                     "the store did not take it and nothing was changed; try again",
                 )
             }
+            StoreError::Paused(pause) => pause.into(),
             StoreError::Ambiguous { op, why } => {
                 tracing::error!(%op, %why, "the store did not say whether an operation took place");
                 Self::new(
@@ -35,6 +37,22 @@ impl From<StoreError> for Problem {
             }
             StoreError::Corrupt(_) => Self::internal(&error),
         }
+    }
+}
+
+impl From<Pause> for Problem {
+    fn from(pause: Pause) -> Self {
+        let (code, detail) = match pause {
+            Pause::ClockBehind { .. } => (
+                Code::ClockBehind,
+                format!("{pause}; an operator must look at the clock, or wait until it is past it"),
+            ),
+            Pause::DiskLow { .. } => (
+                Code::DiskLow,
+                "little room is left on the store's disk, and it is kept for what has begun; an operator must make room".to_owned(),
+            ),
+        };
+        Self::new(code, detail).after(pause.retry_after())
     }
 }
 

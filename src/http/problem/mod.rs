@@ -56,6 +56,8 @@ pub struct Problem {
     errors: Vec<Fault>,
     rules: Vec<String>,
     draft_state: Option<DraftState>,
+    /// For a 503: when to try again, in seconds.
+    retry_after: u64,
 }
 
 impl Problem {
@@ -68,6 +70,7 @@ impl Problem {
             errors: Vec::new(),
             rules: Vec::new(),
             draft_state: None,
+            retry_after: 1,
         }
     }
 
@@ -106,6 +109,13 @@ impl Problem {
         }
     }
 
+    fn after(self, wait: std::time::Duration) -> Self {
+        Self {
+            retry_after: wait.as_secs().max(1),
+            ..self
+        }
+    }
+
     /// The document.
     #[must_use]
     pub fn body(&self) -> ProblemBody {
@@ -131,7 +141,7 @@ impl Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if self.code.status() == 503 {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         response
     }
@@ -162,9 +172,13 @@ impl Problem {
             Code::AudienceUnknown => "invalid_target",
             Code::AuthorizationDetailsDiffer => "invalid_authorization_details",
             Code::ApprovalPending => "authorization_pending",
-            Code::BackendUnavailable | Code::StoreUnavailable | Code::StoreAmbiguous | Code::SigningKeyPastDate | Code::NotReady => {
-                "temporarily_unavailable"
-            }
+            Code::BackendUnavailable
+            | Code::StoreUnavailable
+            | Code::StoreAmbiguous
+            | Code::ClockBehind
+            | Code::DiskLow
+            | Code::SigningKeyPastDate
+            | Code::NotReady => "temporarily_unavailable",
             Code::Internal | Code::RecordKeyUnusable => "server_error",
             _ => "invalid_request",
         }

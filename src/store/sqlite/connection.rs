@@ -107,6 +107,29 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Copies everything that is committed from the write-ahead log into the file, flushes it and empties the log.
+///
+/// After a failed flush Linux takes its pages for written, so asking it to flush again proves nothing. Copied, they are written anew, and the
+/// flush that follows is about them; a log that no longer reads back is found by the checks.
+pub(super) fn rewrite_log(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
+    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_busy {
+        let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+        return Err(rusqlite::Error::SqliteFailure(
+            busy,
+            Some("a reader holds the write-ahead log".to_owned()),
+        ));
+    }
+    if std::fs::metadata(path).map_or(0, |meta| meta.len()) < CHECK_BELOW {
+        let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(verdict)));
+        }
+    }
+    Ok(())
+}
+
 /// A connection that may only read.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = plain_reader(path)?;

@@ -17,6 +17,7 @@ use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, Execut
 
 /// `credential.issue`.
 pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
+    step.needs_room()?;
     let draft = step.draft(issue.draft)?;
     let approval = check(step, issue, &draft)?;
     if let Some(earlier) = live_credential(step, draft.id)? {

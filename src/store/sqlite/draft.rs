@@ -28,6 +28,7 @@ pub(super) fn propose(step: &mut Step<'_>, new: &NewDraft) -> Result<Proposed, F
     if let Some(open) = by_content(step, new)? {
         return Ok(Proposed::Open(Box::new(open)));
     }
+    step.needs_room()?;
     if new.expires_at <= step.now {
         return Err(Rejection::DraftExpired(new.expires_at).into());
     }
@@ -183,6 +184,9 @@ fn insert(step: &Step<'_>, new: &NewDraft, recent: u64) -> Result<(), Failure> {
 
 /// `draft.auto_approve`, `draft.hold` or `draft.deny`.
 pub(super) fn decide(step: &mut Step<'_>, decide: &Decide) -> Result<DraftRecord, Failure> {
+    if !matches!(decide.then, Follow::Deny { .. }) {
+        step.needs_clock()?;
+    }
     let draft = step.draft(decide.draft)?;
     let policy = policy_part(decide.verdict.id, &decide.verdict.answer);
     let change = DraftChange {

@@ -32,6 +32,7 @@ pub(super) fn redeem(step: &mut Step<'_>, redeem: &Redeem) -> Result<Redeemed, F
     {
         return Ok(Redeemed::Already(Box::new(execution.clone())));
     }
+    step.needs_clock()?;
     let draft = step.draft(redeem.draft)?;
     step.move_credential(&draft, &credential, CredentialTransition::Redeem, |event| event)?;
     let approval = draft.approval.as_ref().ok_or(Rejection::DraftIs(draft.state))?;
@@ -60,7 +61,7 @@ fn claim(step: &mut Step<'_>, redeem: &Redeem, draft: &DraftRecord) -> Result<()
         named_params! {
             ":id": redeem.execution.to_string(), ":draft": draft.id.to_string(), ":hash": draft.hash.to_string(),
             ":credential": redeem.credential.to_string(), ":state": state.as_str(), ":holder": redeem.holder,
-            ":lease_until": step.now.plus(redeem.lease).millis(), ":now": step.now.millis(),
+            ":lease_until": step.wall.plus(redeem.lease).millis(), ":now": step.now.millis(),
         },
     )?;
     let execution = step.execution(redeem.execution)?;
@@ -79,7 +80,7 @@ fn claim_again(step: &mut Step<'_>, redeem: &Redeem, aborted: &ExecutionRecord) 
         credential: redeem.credential,
         fence: aborted.fence + 1,
         holder: redeem.holder.clone(),
-        lease_until: step.now.plus(redeem.lease),
+        lease_until: step.wall.plus(redeem.lease),
         next_action_at: None,
         code: None,
         ..aborted.clone()
@@ -98,13 +99,13 @@ pub(super) fn take_over(step: &mut Step<'_>, take: &TakeOver) -> Result<Executio
         .into());
     }
     let is_open = matches!(was.state, ExecutionState::Claimed | ExecutionState::Dispatched) || TAKEABLE.contains(&was.state);
-    if is_open && step.now < was.lease_until {
+    if is_open && step.wall < was.lease_until {
         return Err(Rejection::Leased(was.lease_until).into());
     }
     let then = ExecutionRecord {
         fence: was.fence + 1,
         holder: take.holder.clone(),
-        lease_until: step.now.plus(take.lease),
+        lease_until: step.wall.plus(take.lease),
         ..was.clone()
     };
     match was.state {
@@ -134,7 +135,7 @@ pub(super) fn take_over(step: &mut Step<'_>, take: &TakeOver) -> Result<Executio
 pub(super) fn abort(step: &mut Step<'_>, abort: &Abort) -> Result<ExecutionRecord, Failure> {
     let was = step.execution(abort.execution)?;
     let then = ExecutionRecord {
-        lease_until: step.now,
+        lease_until: step.wall,
         next_action_at: None,
         code: Some(abort.code.clone()),
         ..was.clone()
@@ -160,6 +161,7 @@ pub(super) fn abort(step: &mut Step<'_>, abort: &Abort) -> Result<ExecutionRecor
 
 /// `execution.dispatch` or `execution.resend`.
 pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<ExecutionRecord, Failure> {
+    step.needs_clock()?;
     let was = step.execution(dispatch.execution)?;
     let transition = match was.state {
         ExecutionState::Indeterminate => ExecutionTransition::Resend,
@@ -167,7 +169,7 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
     };
     let n = was.attempts.last().map_or(1, |last| last.n + 1);
     let then = ExecutionRecord {
-        lease_until: step.now.plus(dispatch.lease),
+        lease_until: step.wall.plus(dispatch.lease),
         first_sent_at: was.first_sent_at.or(Some(step.now)),
         send_until: was.send_until.or(Some(step.now.plus(dispatch.send_window))),
         next_action_at: None,

@@ -3,6 +3,7 @@
 use rusqlite::ErrorCode;
 
 use crate::domain::id::OperationId;
+use crate::store::health::{Pause, Trouble};
 use crate::store::{Rejection, StoreError};
 
 /// Why a step ended early; whatever it wrote is rolled back.
@@ -12,6 +13,8 @@ pub(super) enum Failure {
     Rejected(Rejection),
     /// The database said no.
     Sql(rusqlite::Error),
+    /// Nothing new begins now.
+    Paused(Pause),
     /// A stored value does not read back.
     Corrupt(String),
 }
@@ -33,6 +36,7 @@ impl Failure {
     pub(super) fn rolled_back(self) -> StoreError {
         match self {
             Self::Rejected(rejection) => StoreError::Rejected(rejection),
+            Self::Paused(pause) => StoreError::Paused(pause),
             Self::Corrupt(why) => StoreError::Corrupt(why),
             Self::Sql(error) if is_corruption(&error) => StoreError::Corrupt(error.to_string()),
             Self::Sql(error) => StoreError::Unavailable(error.to_string()),
@@ -45,6 +49,21 @@ fn is_corruption(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch)
     )
+}
+
+/// What an error says of the file.
+pub(super) fn trouble_of(error: &rusqlite::Error) -> Trouble {
+    let rusqlite::Error::SqliteFailure(code, _) = error else {
+        return Trouble::Other;
+    };
+    match code.code {
+        ErrorCode::DiskFull => Trouble::Full,
+        ErrorCode::ReadOnly if code.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED => Trouble::Gone,
+        ErrorCode::ReadOnly => Trouble::ReadOnly,
+        ErrorCode::SystemIoFailure => Trouble::Doubt,
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Trouble::Locked,
+        _ => Trouble::Other,
+    }
 }
 
 /// Whether a commit that failed like this is known to have changed nothing.

@@ -1,14 +1,18 @@
 //! The store in one SQLite file: every transition is one guarded step of one transaction, committed before anybody is answered.
 
 mod backlog;
+mod clock;
 mod connection;
 mod credential;
 mod draft;
 mod execution;
 mod failure;
 mod handoff;
+mod identity;
+mod keeper;
 mod operation;
 mod outcome;
+mod pulse;
 mod read;
 mod readers;
 mod registry;
@@ -29,10 +33,13 @@ use tokio::sync::watch;
 pub use connection::OpenError;
 
 use self::failure::Failure;
+use self::keeper::Keeper;
+use self::pulse::Pulse;
 use self::readers::Readers;
 use self::step::Step;
-use self::writer::{Ran, Writer, Wrote};
+use self::writer::Writer;
 use super::contract::OperationOutcome;
+use super::health::{Health, Reserve};
 use super::intent::{
     Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed,
     Reopen, Resolve, Settle, TakeOver, Vote,
@@ -54,6 +61,7 @@ use crate::domain::principal::{ApproverKey, Authority};
 struct Tools {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    pulse: Pulse,
 }
 
 /// A store in one file, which other processes may have open at the same time.
@@ -78,17 +86,31 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`] if the library is too old, or the file is newer than this program, another program's, damaged or not writable.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+        Self::open_with(path, &Reserve::default(), clock, entropy)
+    }
+
+    /// As [`SqliteStore::open`], with what is kept for a full or failing disk.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn open_with(path: &Path, reserve: &Reserve, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
         connection::prepare(path)?;
         let changes = watch::Sender::new(0);
         let tally = Arc::new(Tally::default());
-        let writer = Writer::start(path, changes.clone(), Arc::clone(&tally))?;
+        let tools = Arc::new(Tools {
+            clock,
+            entropy,
+            pulse: Pulse::new(reserve.low_water),
+        });
+        let keeper = Keeper::new(path, Arc::clone(&tools));
+        let writer = Writer::start(path, changes.clone(), Arc::clone(&tally), keeper)?;
         let readers = Readers::open(path).map_err(|source| OpenError::Sql {
             path: path.to_owned(),
             source,
         })?;
         Ok(Self {
             path: path.to_owned(),
-            tools: Arc::new(Tools { clock, entropy }),
+            tools,
             readers,
             writer,
             changes,
@@ -231,7 +253,7 @@ impl Store for SqliteStore {
     }
 
     async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError> {
-        let now = self.tools.clock.now();
+        let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers.read(move |connection| draft::known(connection, now, &known)).await
     }
 
@@ -299,12 +321,11 @@ impl Store for SqliteStore {
 
     async fn probe(&self) -> Result<(), StoreError> {
         let tools = Arc::clone(&self.tools);
-        let step = move |connection: &rusqlite::Connection| {
-            let mut statement = connection.prepare_cached("UPDATE probe SET at = ?1, n = n + 1")?;
-            statement.execute([tools.clock.now().millis()])?;
-            Ok(Ran::quiet((), Wrote::Rows))
-        };
-        self.writer.run(None, step).await
+        self.writer.run(None, move |connection| clock::beat(connection, &tools)).await
+    }
+
+    fn health(&self) -> Health {
+        self.tools.pulse.health()
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

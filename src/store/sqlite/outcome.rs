@@ -53,7 +53,7 @@ pub(super) fn settle(step: &mut Step<'_>, settle: &Settle) -> Result<ExecutionRe
     if was.fence == settle.fence && was.state != ExecutionState::Dispatched {
         return Err(Rejection::ExecutionIs(was.state).into());
     }
-    let lease_until = settle.lease.map_or(step.now, |lease| step.now.plus(lease));
+    let lease_until = settle.lease.map_or(step.wall, |lease| step.wall.plus(lease));
     let then = after(&was, &settle.settled, settle.next_action_at, lease_until);
     let attempt = was.attempts.iter().find(|a| a.n == settle.attempt).map(|a| AttemptPart {
         n: a.n,
@@ -181,7 +181,7 @@ fn insert_look_up(step: &Step<'_>, was: &ExecutionRecord, result: &LookUpRecord)
 pub(super) fn hand_off(step: &mut Step<'_>, hand_off: &HandOff) -> Result<ExecutionRecord, Failure> {
     let was = step.execution(hand_off.execution)?;
     let then = ExecutionRecord {
-        lease_until: step.now,
+        lease_until: step.wall,
         next_action_at: None,
         code: Some(hand_off.code.clone()),
         handed_off: Some(HandedOff {
@@ -206,7 +206,7 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
         Resolution::NotApplied => ExecutionTransition::ResolveNotApplied,
     };
     let then = ExecutionRecord {
-        lease_until: step.now,
+        lease_until: step.wall,
         next_action_at: None,
         reference: resolve.reference.clone().or_else(|| was.reference.clone()),
         evidence: Some(resolve.evidence.clone()),
@@ -230,7 +230,7 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
 pub(super) fn reopen(step: &mut Step<'_>, reopen: &Reopen) -> Result<ExecutionRecord, Failure> {
     let was = step.execution(reopen.execution)?;
     let then = ExecutionRecord {
-        lease_until: step.now,
+        lease_until: step.wall,
         next_action_at: None,
         code: Some(reopen.code.clone()),
         ..was.clone()

@@ -14,6 +14,7 @@ use crate::domain::lifecycle::{
 };
 use crate::domain::policy::Answer;
 use crate::domain::time::Timestamp;
+use crate::store::health::Pause;
 use crate::store::record::{ApprovalRecord, Closing, CredentialRecord, DraftRecord, ExecutionRecord, SignedRecord, StoredVerdict};
 use crate::store::tally::Told;
 use crate::store::{Op, Rejection};
@@ -22,8 +23,10 @@ use crate::store::{Op, Rejection};
 pub(super) struct Step<'a> {
     /// The connection, inside a savepoint.
     pub(super) connection: &'a Connection,
-    /// The store's clock, read once inside the transaction.
+    /// The store's time, read once inside the transaction and never earlier than what is written down: every deadline is compared with it.
     pub(super) now: Timestamp,
+    /// What this process's clock says: leases and the pace of looking again count by it, so that they go on when it was set back.
+    pub(super) wall: Timestamp,
     tools: &'a Tools,
     actor: Actor,
     request: Option<RequestId>,
@@ -44,14 +47,42 @@ impl<'a> Step<'a> {
     /// Reads the clock: a deadline that passed while the step waited its turn has passed.
     pub(super) fn new(connection: &'a Connection, tools: &'a Tools, op: &Op) -> Self {
         Self {
-            connection,
-            now: tools.clock.now(),
-            tools,
             actor: op.actor.clone(),
             request: op.request,
+            ..Self::for_system(connection, tools)
+        }
+    }
+
+    /// A step of the store's own.
+    pub(super) fn for_system(connection: &'a Connection, tools: &'a Tools) -> Self {
+        let wall = tools.clock.now();
+        Self {
+            connection,
+            now: tools.pulse.advance(wall),
+            wall,
+            tools,
+            actor: Actor::system("store"),
+            request: None,
             seq: None,
             told: Vec::new(),
         }
+    }
+
+    /// Refuses what must not begin while the clock is behind what is written down: whatever rests on a time having come, or not.
+    pub(super) fn needs_clock(&self) -> Result<(), Failure> {
+        match self.tools.pulse.health().pause() {
+            Some(pause @ Pause::ClockBehind { .. }) => Err(Failure::Paused(pause)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses new work also while little room is left: it is kept for what has begun.
+    pub(super) fn needs_room(&self) -> Result<(), Failure> {
+        self.tools
+            .pulse
+            .health()
+            .pause()
+            .map_or(Ok(()), |pause| Err(Failure::Paused(pause)))
     }
 
     /// The number of the last event this step wrote, if it wrote one.

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,9 +12,10 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::connection::{self, OpenError};
-use super::failure::{Failure, commit_failed, is_known_lost};
+use super::failure::{Failure, commit_failed, is_known_lost, trouble_of};
 use crate::domain::id::OperationId;
 use crate::store::StoreError;
+use crate::store::health::{FileState, Trouble};
 use crate::store::tally::{Tally, Told};
 
 /// How many requests may wait; one more is turned away.
@@ -42,6 +44,17 @@ pub(super) struct Ran<T> {
     pub(super) told: Vec<Told>,
 }
 
+impl Ran<()> {
+    /// A step of the store's own.
+    pub(super) fn told(step: super::step::Step<'_>) -> Self {
+        Self {
+            value: (),
+            wrote: Wrote::Events,
+            told: step.into_told(),
+        }
+    }
+}
+
 impl<T> Ran<T> {
     /// A step without an event.
     pub(super) const fn quiet(value: T, wrote: Wrote) -> Self {
@@ -64,6 +77,16 @@ pub(super) enum Wrote {
     Events,
 }
 
+/// What surrounds every transaction.
+pub(super) trait Around: Send {
+    /// Whether the path still leads to the file that is open; asked before a transaction begins and after it is committed.
+    fn in_place(&mut self) -> Result<(), String>;
+    /// Runs first inside every transaction; an error loses it.
+    fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure>;
+    /// How the file stands after it.
+    fn ended(&mut self, state: FileState);
+}
+
 /// What became of a batch.
 enum Fate {
     Committed,
@@ -77,6 +100,8 @@ enum Fate {
 trait Job: Send {
     /// Runs inside the savepoint and keeps what it came to; `None` if it must be rolled back.
     fn run(&mut self, connection: &Connection) -> Option<Wrote>;
+    /// What the file said to a step that came to nothing.
+    fn trouble(&self) -> Option<Trouble>;
     /// Tells the caller, once the fate of the batch is known.
     fn answer(self: Box<Self>, fate: &Fate, tally: &Tally);
 }
@@ -94,6 +119,13 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send> Job for 
         let wrote = result.as_ref().ok().map(|ran| ran.wrote);
         self.came_to = Some(result);
         wrote
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        match &self.came_to {
+            Some(Err(Failure::Sql(error))) => Some(trouble_of(error)),
+            _ => None,
+        }
     }
 
     fn answer(self: Box<Self>, fate: &Fate, tally: &Tally) {
@@ -125,14 +157,20 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the threads on a prepared file.
-    pub(super) fn start(path: &Path, changes: watch::Sender<u64>, tally: Arc<Tally>) -> Result<Self, OpenError> {
-        Self::with_commit(path, changes, tally, |connection| connection.execute_batch("COMMIT"))
+    pub(super) fn start(
+        path: &Path,
+        changes: watch::Sender<u64>,
+        tally: Arc<Tally>,
+        around: impl Around + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::with_commit(path, changes, tally, around, |connection| connection.execute_batch("COMMIT"))
     }
 
     fn with_commit(
         path: &Path,
         changes: watch::Sender<u64>,
         tally: Arc<Tally>,
+        around: impl Around + 'static,
         commit: impl FnMut(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<Self, OpenError> {
         let sql = |source| OpenError::Sql {
@@ -144,10 +182,13 @@ impl Writer {
         let (queue, waiting) = sync_channel(QUEUE);
         let (stop, stopped) = channel();
         let (dirty, is_dirty) = sync_channel(1);
+        let suspect = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             path: path.to_owned(),
             connection: Some(first),
             doubts: 0,
+            suspect: Arc::clone(&suspect),
+            around,
             commit,
             changes,
             dirty,
@@ -159,7 +200,7 @@ impl Writer {
             .map_err(OpenError::Thread)?;
         let wal = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
         let checkpoints = named("store-checkpoint")
-            .spawn(move || keep_log_short(&for_checkpoints, &wal, &is_dirty, &stopped))
+            .spawn(move || keep_log_short(&for_checkpoints, &wal, &is_dirty, &stopped, &suspect))
             .map_err(OpenError::Thread)?;
         Ok(Self {
             queue: Some(queue),
@@ -216,17 +257,20 @@ impl Drop for Writer {
     }
 }
 
-struct Work<C> {
+struct Work<A, C> {
     path: PathBuf,
     connection: Option<Connection>,
     doubts: u32,
+    /// A flush failed somewhere since the file was last verified.
+    suspect: Arc<AtomicBool>,
+    around: A,
     commit: C,
     changes: watch::Sender<u64>,
     dirty: SyncSender<()>,
     tally: Arc<Tally>,
 }
 
-impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
+impl<A: Around, C: FnMut(&Connection) -> rusqlite::Result<()>> Work<A, C> {
     fn serve(&mut self, waiting: &Receiver<Box<dyn Job>>) {
         while let Ok(first) = waiting.recv() {
             let mut batch = vec![first];
@@ -247,26 +291,40 @@ impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
 
     fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Fate {
         if self.doubts >= DOUBTS {
-            return Fate::Lost("commits failed in a row and what is on disk is not known: restart the process".to_owned());
+            return self.lost(
+                Trouble::Ended,
+                "commits failed in a row and what is on disk is not known: restart the process".to_owned(),
+            );
         }
-        let connection = match self.connection.take().map_or_else(|| connection::writer(&self.path), Ok) {
+        if let Err(why) = self.around.in_place() {
+            return self.lost(Trouble::Gone, why);
+        }
+        let connection = match self.sound() {
             Ok(connection) => connection,
-            Err(error) => return Fate::Lost(format!("cannot reopen the file: {error}")),
+            Err(error) => return self.lost(trouble_of(&error), format!("cannot reopen or verify the file: {error}")),
         };
-        let written = match run_all(&connection, batch) {
-            Ok(written) => written,
-            Err(error) => {
+        let (first, written) = match run_all(&connection, &mut self.around, batch) {
+            Ok(ran) => ran,
+            Err((trouble, why)) => {
                 // Some errors roll the whole transaction back by themselves; then there is nothing left to roll back.
                 if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
                     self.connection = Some(connection);
                 }
-                return Fate::Lost(error.to_string());
+                return self.lost(trouble, why);
             }
         };
         match (self.commit)(&connection) {
             Ok(()) => {
                 self.doubts = 0;
                 self.connection = Some(connection);
+                if let Err(why) = self.around.in_place() {
+                    // Committed to a file that nobody finds any more.
+                    self.around.ended(FileState::Failed(Trouble::Gone));
+                    let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
+                    return Fate::Failed(rusqlite::Error::SqliteFailure(moved, Some(why)));
+                }
+                self.around.ended(FileState::Sound);
+                self.tally.told(&first);
                 if written == Wrote::Events {
                     self.changes.send_modify(|n| *n = n.wrapping_add(1));
                 }
@@ -281,21 +339,47 @@ impl<C: FnMut(&Connection) -> rusqlite::Result<()>> Work<C> {
                         self.connection = Some(connection);
                     }
                 } else {
-                    // The connection is dropped: a new one reads from the file what took place.
+                    // The connection is dropped, and what it left is verified before anything else is written: after a failed flush the
+                    // operating system shows what it no longer intends to write.
                     self.doubts += 1;
+                    self.suspect.store(true, Ordering::SeqCst);
                 }
+                self.around.ended(FileState::Failed(trouble_of(&error)));
                 Fate::Failed(error)
             }
         }
     }
+
+    fn lost(&mut self, trouble: Trouble, why: String) -> Fate {
+        self.around.ended(FileState::Failed(trouble));
+        Fate::Lost(why)
+    }
+
+    /// A connection to a file whose committed content is on the disk, as far as the disk can be asked.
+    fn sound(&mut self) -> rusqlite::Result<Connection> {
+        if self.suspect.load(Ordering::SeqCst) {
+            drop(self.connection.take());
+            let fresh = connection::writer(&self.path)?;
+            connection::rewrite_log(&fresh, &self.path)?;
+            self.suspect.store(false, Ordering::SeqCst);
+            tracing::warn!("a flush had failed; what was committed is copied anew, flushed and verified");
+            return Ok(fresh);
+        }
+        self.connection.take().map_or_else(|| connection::writer(&self.path), Ok)
+    }
 }
 
 /// Runs each request in its own savepoint. An error means that the whole transaction is gone or must go.
-fn run_all(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<Wrote> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let mut written = Wrote::Nothing;
+fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<dyn Job>]) -> Result<(Vec<Told>, Wrote), (Trouble, String)> {
+    let sql = |error: rusqlite::Error| (trouble_of(&error), error.to_string());
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(sql)?;
+    let first = around.first(connection).map_err(|failure| match failure {
+        Failure::Sql(error) => sql(error),
+        other => (Trouble::Other, other.rolled_back().to_string()),
+    })?;
+    let mut written = first.wrote;
     for job in batch {
-        connection.execute_batch("SAVEPOINT step")?;
+        connection.execute_batch("SAVEPOINT step").map_err(sql)?;
         // A step that panics must not take the thread, and with it every later step, along: it is undone and answered as not run.
         let ran = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or_else(|_| {
             tracing::error!("a step panicked; it is rolled back");
@@ -304,15 +388,19 @@ fn run_all(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Res
         match ran {
             Some(wrote) => written = written.max(wrote),
             // A full disk, an I/O error or a lack of memory may have rolled back the whole transaction already; then this fails too.
-            None => connection.execute_batch("ROLLBACK TO step")?,
+            None => {
+                let trouble = job.trouble();
+                let undone = connection.execute_batch("ROLLBACK TO step");
+                undone.map_err(|error| (trouble.unwrap_or_else(|| trouble_of(&error)), error.to_string()))?;
+            }
         }
-        connection.execute_batch("RELEASE step")?;
+        connection.execute_batch("RELEASE step").map_err(sql)?;
     }
-    Ok(written)
+    Ok((first.told, written))
 }
 
 /// Copies the log into the file behind the writer's back, so that no transition waits for it.
-fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, stopped: &Receiver<()>) {
+fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, stopped: &Receiver<()>, suspect: &AtomicBool) {
     while dirty.recv().is_ok() {
         let size = std::fs::metadata(wal).map_or(0, |meta| meta.len());
         let how = if size > WAL_LIMIT { "TRUNCATE" } else { "PASSIVE" };
@@ -320,6 +408,9 @@ fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, sto
         let done = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()));
         if let Err(error) = done {
             tracing::warn!(%error, "the write-ahead log could not be copied into the store's file");
+            if trouble_of(&error) == Trouble::Doubt {
+                suspect.store(true, Ordering::SeqCst);
+            }
         }
         if stopped.recv_timeout(CHECKPOINT_PACE) != Err(RecvTimeoutError::Timeout) {
             return;
@@ -331,7 +422,7 @@ fn keep_log_short(connection: &Connection, wal: &Path, dirty: &Receiver<()>, sto
 mod tests {
     use std::sync::Arc;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::sync::atomic::AtomicI64;
 
     use rusqlite::ffi;
     use tokio::task::JoinSet;
@@ -359,6 +450,21 @@ mod tests {
         Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None))
     }
 
+    /// Nothing surrounds a transaction.
+    struct Nothing;
+
+    impl Around for Nothing {
+        fn in_place(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn first(&mut self, _: &Connection) -> Result<Ran<()>, Failure> {
+            Ok(Ran::quiet((), Wrote::Nothing))
+        }
+
+        fn ended(&mut self, _: FileState) {}
+    }
+
     struct Fixture {
         writer: Writer,
         script: Script,
@@ -373,7 +479,7 @@ mod tests {
             connection::prepare(&path).unwrap();
             let script = Script::default();
             let commits = Arc::clone(&script);
-            let writer = Writer::with_commit(&path, watch::Sender::new(0), Arc::default(), move |connection| {
+            let writer = Writer::with_commit(&path, watch::Sender::new(0), Arc::default(), Nothing, move |connection| {
                 let mut waiting = commits.lock().unwrap();
                 let next = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
                 next.map_or_else(|| connection.execute_batch("COMMIT"), |commit| commit(connection))
