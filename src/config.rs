@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Table;
 
 use crate::domain::name::{Audience, PrincipalId};
+use crate::edge::{Limits, TlsFiles};
 use crate::settings::{Log, Mistake, Mistakes, Section};
 
 /// How log lines are written.
@@ -29,6 +30,12 @@ pub struct Config {
     pub broker_metrics: Option<SocketAddr>,
     /// Where a process that is only the proxy tells its metrics, if it does.
     pub proxy_metrics: Option<SocketAddr>,
+    /// The broker's certificate and key; without them it speaks plain HTTP.
+    pub broker_tls: Option<TlsFiles>,
+    /// The certificate and key of a process that is only the proxy.
+    pub proxy_tls: Option<TlsFiles>,
+    /// How much everybody together, and one of them, may use.
+    pub limits: Limits,
     /// The URL under which the broker is reached.
     pub public_url: String,
     /// The broker's own name: the audience of approval records.
@@ -153,6 +160,12 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     {
         broker.wrong("public_url", format!("`{url}` is not an http or https URL"));
     }
+    let broker_tls = broker.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
+    if let (Some(url), Some(_)) = (&public_url, &broker_tls)
+        && !url.starts_with("https:")
+    {
+        broker.wrong("public_url", format!("`{url}` is not https, but the broker has a certificate in [broker.tls]"));
+    }
     let audience = broker.parsed("audience", "the broker's name in approval records, such as its URL");
     let draft_lifetime = broker.duration("draft_lifetime", Duration::from_secs(4 * 3600));
     let card_lifetime = broker.duration("card_lifetime", Duration::from_secs(3600));
@@ -182,7 +195,9 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         proxy.wrong("lease", "expected from `5s` to `10m`");
     }
     let proxy_metrics = metrics_address(&proxy);
+    let proxy_tls = proxy.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
     proxy.close();
+    let limits = top.maybe_sub("limits").map_or_else(Limits::default, Limits::read);
     let path = |section: &str, key: &str, default: &str| -> Option<PathBuf> {
         let text = match top.maybe_sub(section) {
             None => default.to_owned(),
@@ -228,6 +243,9 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         proxy_listen: proxy_listen.unwrap_or(nowhere),
         broker_metrics,
         proxy_metrics,
+        broker_tls,
+        proxy_tls,
+        limits,
         public_url: public_url.unwrap_or_default(),
         audience: audience.or_else(unnamed)?,
         proxy_audience: proxy_audience.or_else(unnamed)?,

@@ -24,6 +24,8 @@ pub mod token;
 
 pub mod audit;
 
+pub mod edge;
+
 pub mod settings;
 
 pub mod domain;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("settings", &[]),
+    ("edge", &["domain", "settings"]),
     ("audit", &["domain"]),
     ("policy", &["domain"]),
     ("approval", &["domain"]),
@@ -22,14 +23,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "http",
         &[
-            "approval", "audit", "backend", "broker", "domain", "metrics", "proxy", "store", "token",
+            "approval", "audit", "backend", "broker", "domain", "edge", "metrics", "proxy", "store", "token",
         ],
     ),
-    ("config", &["domain", "settings"]),
+    ("config", &["domain", "edge", "settings"]),
     (
         "app",
         &[
-            "approval", "audit", "backend", "broker", "config", "domain", "http", "metrics", "policy", "proxy", "store", "token",
+            "approval", "audit", "backend", "broker", "config", "domain", "edge", "http", "metrics", "policy", "proxy", "store", "token",
         ],
     ),
     (
@@ -60,6 +61,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["backend", "demo"]),
     ("axum", &["http", "app", "sandbox"]),
     ("clap", &["cli"]),
+    ("x509_parser", &["edge"]),
+    ("tokio_rustls", &["app"]),
 ];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
@@ -177,6 +180,7 @@ fn secrets_leave_in_few_known_places() {
         "approval/signer.rs",
         "backend/secrets.rs",
         "domain/secret.rs",
+        "edge/files.rs",
         "http/auth.rs",
         "http/token.rs",
         "proxy/redeem.rs",

@@ -9,6 +9,7 @@ use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
+use crate::edge::ServerTls;
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
@@ -19,6 +20,7 @@ pub(super) struct Checked {
     pub(super) backends: Arc<Backends>,
     pub(super) broker: Option<(Policy, Clients, RecordSigner, KeyRing)>,
     pub(super) proxy: Option<(Clients, KeySet)>,
+    pub(super) tls: Option<Arc<ServerTls>>,
 }
 
 /// Checks everything a process needs but the store: policy, backend files, keys, secrets.
@@ -162,11 +164,26 @@ impl Checked {
         if let (Some(backends), true) = (&backends, part.is_proxy()) {
             faults.extend(short_lease(config, backends));
         }
+        let tls = load_tls(config, part, outside, &mut faults);
         match backends {
-            Some(backends) if faults.is_empty() => Ok(Self { backends, broker, proxy }),
+            Some(backends) if faults.is_empty() => Ok(Self {
+                backends,
+                broker,
+                proxy,
+                tls,
+            }),
             _ => Err(Faults(faults)),
         }
     }
+}
+
+/// The certificate and key of the address the process listens on.
+fn load_tls(config: &Config, part: Part, outside: &Outside, faults: &mut Vec<String>) -> Option<Arc<ServerTls>> {
+    let files = if part.is_broker() { &config.broker_tls } else { &config.proxy_tls };
+    ServerTls::load(files.clone()?, outside.clock.clone())
+        .map_err(|found| faults.extend(found))
+        .ok()
+        .map(Arc::new)
 }
 
 /// A backend that can be waited for longer than the lease lasts: another proxy would take over while the first one's request is still open.

@@ -1,13 +1,15 @@
-//! Housekeeping while a process serves: sweeps, and keys that were rotated meanwhile.
+//! Housekeeping while a process serves: sweeps, and keys and certificates that were renewed meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
 use crate::broker::Broker;
+use crate::edge::ServerTls;
 use crate::proxy::Proxy;
 use crate::store::Store;
 use crate::token::KeyRing;
@@ -19,22 +21,29 @@ const STORE_BEAT: Duration = Duration::from_secs(1);
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
 const BROKER_SWEEP: Duration = Duration::from_secs(2);
-/// How often the key files are looked at.
-const KEY_LOOK: Duration = Duration::from_secs(5);
+/// How often the key and certificate files are looked at.
+const FILE_LOOK: Duration = Duration::from_secs(5);
 
-/// Housekeeping: sweeps, and keys that were rotated while the process runs. Each at its own pace, so that one that is slow delays no other.
+/// The files that are looked at now and then, and whoever wants it done now.
+pub(super) struct Files {
+    pub(super) keys: PathBuf,
+    pub(super) tls: Option<Arc<ServerTls>>,
+    pub(super) reload: Arc<Notify>,
+}
+
+/// Housekeeping: sweeps, and keys and certificates that were renewed while the process runs. Each at its own pace, so that one that is slow delays no other.
 pub(super) async fn keep(
     store: Arc<dyn Store>,
     broker: Option<Arc<Broker>>,
     proxy: Option<Proxy>,
-    keys: PathBuf,
+    files: Files,
     shutdown: CancellationToken,
 ) {
     tokio::join!(
         keep_store(store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
-        keep_keys(broker, proxy, keys, shutdown),
+        keep_files(broker, proxy, files, shutdown),
     );
 }
 
@@ -75,10 +84,18 @@ async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
     }
 }
 
-async fn keep_keys(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, dir: PathBuf, shutdown: CancellationToken) {
-    let mut turn = pace(KEY_LOOK);
-    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
-        reload_keys(broker.as_deref(), proxy.as_ref(), &dir);
+async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Files, shutdown: CancellationToken) {
+    let mut turn = pace(FILE_LOOK);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = turn.tick() => {}
+            () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
+        }
+        reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys);
+        if let Some(tls) = &files.tls {
+            tls.look();
+        }
     }
 }
 

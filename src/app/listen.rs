@@ -1,30 +1,29 @@
-//! Accepting connections: so many at once and no more, each with a bound on how long it may keep silent, and an end to all of them.
+//! Accepting connections: so many at once and no more, so many from one address, and an end to all of them.
 
-use std::pin::pin;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How many connections are open at once; further ones wait in the operating system's queue.
-const CONNECTIONS: usize = 512;
-/// How long a connection may take to bring the head of its next request.
-const HEAD: Duration = Duration::from_secs(10);
-/// The longest head of a request, in bytes.
-const LONGEST_HEAD: usize = 32 * 1024;
-/// How long open requests get to end once the process is told to stop.
-const GRACE: Duration = Duration::from_secs(20);
+use super::converse::{Line, converse};
+use crate::edge::{Limits, ServerTls};
+
+/// What stands between the network and the router.
+pub(super) struct Door {
+    pub(super) limits: Limits,
+    pub(super) tls: Option<Arc<ServerTls>>,
+}
 
 /// Serves until `shutdown`; then takes no more, and waits for open requests, but not for ever.
-pub(super) async fn serve(listener: TcpListener, router: Router, shutdown: &CancellationToken) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+pub(super) async fn serve(listener: TcpListener, router: Router, door: Door, shutdown: &CancellationToken) {
+    let places = Arc::new(Semaphore::new(door.limits.connections));
+    let addresses = Arc::new(Addresses::default());
     let open = TaskTracker::new();
     loop {
         let accepted = shutdown.run_until_cancelled(async {
@@ -33,11 +32,21 @@ pub(super) async fn serve(listener: TcpListener, router: Router, shutdown: &Canc
         });
         let Some(Some((place, accepted))) = accepted.await else { break };
         match accepted {
-            Ok((stream, _)) => {
-                let connection = converse(stream, router.clone(), shutdown.clone());
+            Ok((stream, from)) => {
+                let Some(seat) = Addresses::take(&addresses, from.ip(), door.limits.connections_per_address) else {
+                    tracing::debug!(address = %from.ip(), "a connection is closed: its address has all it may have");
+                    continue;
+                };
+                let line = Line {
+                    stream,
+                    address: from.ip(),
+                    tls: door.tls.as_ref().map(|tls| tls.config()),
+                    patience: door.limits.head_timeout,
+                };
+                let connection = converse(line, router.clone(), shutdown.clone());
                 open.spawn(async move {
                     connection.await;
-                    drop(place);
+                    drop((place, seat));
                 });
             }
             // Out of descriptors, most likely: the next ones are free when a connection ends.
@@ -52,26 +61,44 @@ pub(super) async fn serve(listener: TcpListener, router: Router, shutdown: &Canc
     open.wait().await;
 }
 
-async fn converse(stream: TcpStream, router: Router, shutdown: CancellationToken) {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(LONGEST_HEAD);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = shutdown.cancelled() => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()))
+/// How many connections are open from each address.
+#[derive(Default)]
+struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+
+impl Addresses {
+    /// A seat for one connection from `address`, given back when it is dropped; `None` if all are taken.
+    fn take(all: &Arc<Self>, address: IpAddr, most: usize) -> Option<Seat> {
+        let address = neighbourhood(address);
+        let mut open = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= most {
+            return None;
         }
-    };
-    if let Err(error) = ended {
-        // A client that went away or sent no request: nothing that an operator could do about.
-        tracing::debug!(%error, "a connection ended early");
+        *count += 1;
+        let all = Arc::clone(all);
+        Some(Seat { all, address })
+    }
+}
+
+struct Seat {
+    all: Arc<Addresses>,
+    address: IpAddr,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut open = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&self.address) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(open.remove(&self.address)),
+        }
+    }
+}
+
+/// The address; of IPv6 its /64, since one machine has all of that.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+        v4 => v4,
     }
 }

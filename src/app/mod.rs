@@ -1,6 +1,7 @@
 //! Composition root: clock, entropy, store, policies, backends, routers, shutdown.
 
 mod check;
+mod converse;
 mod keep;
 mod listen;
 mod scrape;
@@ -12,7 +13,7 @@ use std::sync::{Arc, RwLock};
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,7 +21,8 @@ pub use check::{check, check_store, no_store, open_store, policy_key_id, read_pr
 pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
-use keep::keep;
+use keep::{Files, keep};
+use listen::Door;
 use scrape::Scrape;
 
 use crate::audit::{Actor, EventBody, EventKind, Note};
@@ -28,6 +30,7 @@ use crate::broker::{self, Broker};
 use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
+use crate::edge::ServerTls;
 use crate::http::{self, Common, CommonParts};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
@@ -94,6 +97,9 @@ pub struct App {
     pub broker: Option<Arc<Broker>>,
     /// The proxy, if this process is one.
     pub proxy: Option<Proxy>,
+    /// The certificate of the address it listens on, if it has one.
+    pub tls: Option<Arc<ServerTls>>,
+    reload: Arc<Notify>,
     tasks: TaskTracker,
     requests: Arc<Requests>,
     metrics: Option<TcpListener>,
@@ -172,6 +178,8 @@ impl App {
             store,
             broker,
             proxy,
+            tls: parts.tls,
+            reload: Arc::new(Notify::new()),
             tasks,
             requests: Arc::default(),
             metrics: None,
@@ -185,6 +193,7 @@ impl App {
             clock: self.outside.clock.clone(),
             entropy: self.outside.entropy.clone(),
             public_url: self.config.public_url.clone(),
+            tls: self.tls.clone(),
             waiters: Semaphore::new(http::WAITERS),
             requests: self.requests.clone(),
         });
@@ -226,8 +235,15 @@ impl App {
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
             requests: self.requests.clone(),
+            tls: self.tls.clone(),
         };
         scrape.router()
+    }
+
+    /// Whoever notifies it has the key and certificate files looked at now instead of within seconds.
+    #[must_use]
+    pub fn reload(&self) -> Arc<Notify> {
+        self.reload.clone()
     }
 
     /// Writes down that this process begins to write to the log.
@@ -244,6 +260,21 @@ impl App {
         };
         if let Err(error) = self.store.note(op, EventBody::new(EventKind::Note(Note::LogStarted), actor)).await {
             tracing::error!(%error, "the start could not be written to the audit log");
+        }
+    }
+
+    fn files(&self) -> Files {
+        Files {
+            keys: self.config.keys.clone(),
+            tls: self.tls.clone(),
+            reload: self.reload.clone(),
+        }
+    }
+
+    fn door(&self) -> Door {
+        Door {
+            limits: self.config.limits.clone(),
+            tls: self.tls.clone(),
         }
     }
 
@@ -270,11 +301,11 @@ impl App {
             self.store.clone(),
             self.broker.clone(),
             self.proxy.clone(),
-            self.config.keys.clone(),
+            self.files(),
             shutdown.clone(),
         ));
         // Without sweeps nothing that was lost is found: a process whose housekeeping has died must not go on looking well.
-        let mut serving = std::pin::pin!(listen::serve(listener, self.router(), &shutdown));
+        let mut serving = std::pin::pin!(listen::serve(listener, self.router(), self.door(), &shutdown));
         let kept = tokio::select! {
             () = &mut serving => None,
             kept = &mut keeper => Some(kept),

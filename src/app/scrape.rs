@@ -11,6 +11,7 @@ use axum::routing::get;
 use crate::broker::Broker;
 use crate::domain::clock::Clock;
 use crate::domain::time::Timestamp;
+use crate::edge::{ServerTls, Standing};
 use crate::metrics::{self, Requests, Snapshot, TimeLeft, Watched};
 use crate::proxy::Proxy;
 use crate::store::Store;
@@ -23,6 +24,7 @@ pub(super) struct Scrape {
     pub(super) broker: Option<Arc<Broker>>,
     pub(super) proxy: Option<Proxy>,
     pub(super) requests: Arc<Requests>,
+    pub(super) tls: Option<Arc<ServerTls>>,
 }
 
 impl Scrape {
@@ -68,6 +70,16 @@ impl Scrape {
             watched.push(Watched {
                 name: "verifying_key",
                 well: !valid.is_empty(),
+            });
+        }
+        if let Some(tls) = &self.tls {
+            left.push(TimeLeft {
+                purpose: "certificate",
+                until: Some(tls.certificate().not_after),
+            });
+            watched.push(Watched {
+                name: "tls",
+                well: tls.standing(now) == Standing::Good,
             });
         }
         Snapshot {

@@ -15,7 +15,8 @@ use crate::config::{self, Config, LogFormat};
 
 /// Run the broker and the proxy.
 ///
-/// SIGTERM and SIGINT let what has begun come to its end; a second one ends at once.
+/// SIGTERM and SIGINT let what has begun come to its end; a second one ends at once. SIGHUP has the key and certificate files read again at
+/// once; without it they are looked at every five seconds.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ serve --config work/writ.toml\n  writ serve --config work/writ.toml --role broker\n  writ serve --config work/writ.toml --role proxy"
@@ -63,6 +64,7 @@ impl Serve {
         log_to_stderr(&config)?;
         let stop = signal::stop()?;
         let mut app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
+        signal::reload(app.reload())?;
         let asked = app.address();
         let cannot = |error: std::io::Error| {
             let why = match error.kind() {
@@ -74,7 +76,8 @@ impl Serve {
             CliError::failed(format!("cannot listen on {asked}: {why}"))
         };
         let listener = TcpListener::bind(asked).await.map_err(cannot)?;
-        let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+        let scheme = if app.tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().map_err(cannot)?);
         let words = self.role.words();
         let mut metrics = None;
         if let Some(address) = app.metrics_address() {

@@ -1,6 +1,9 @@
-//! The two signals that end a server.
+//! The signals a server listens to.
+
+use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::error::CliError;
@@ -26,4 +29,15 @@ pub(super) fn stop() -> Result<CancellationToken, CliError> {
         }
     });
     Ok(stop)
+}
+
+/// Passes each SIGHUP on, as long as the process runs.
+pub(super) fn reload(wish: Arc<Notify>) -> Result<(), CliError> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(|error| CliError::failed(format!("signals cannot be listened for: {error}")))?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            wish.notify_one();
+        }
+    });
+    Ok(())
 }

@@ -39,6 +39,7 @@ use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::RequestId;
 use crate::metrics::Requests;
+use crate::edge::ServerTls;
 use crate::proxy::Proxy;
 use crate::store::Store;
 
@@ -59,6 +60,8 @@ pub struct CommonParts {
     pub entropy: Arc<dyn Entropy>,
     /// The URL under which the broker is reached.
     pub public_url: String,
+    /// The certificate that is served with, if there is one.
+    pub tls: Option<Arc<ServerTls>>,
     /// Places for calls that wait for a change.
     pub waiters: Semaphore,
     /// Counts what is answered.

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::problem::ProblemBody;
 use super::{Code, Common, Problem};
 use crate::broker::Broker;
+use crate::edge::Standing;
 use crate::proxy::Proxy;
 use crate::store::health::{ClockState, FileState};
 
@@ -28,6 +29,19 @@ pub(super) struct Check {
     name: &'static str,
     /// `ok`, or what is wrong.
     status: String,
+    /// What an operator must see to although it is `ok` for now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+}
+
+impl Check {
+    const fn new(name: &'static str, status: String) -> Self {
+        Self {
+            name,
+            status,
+            warning: None,
+        }
+    }
 }
 
 /// How the process stands.
@@ -86,7 +100,7 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
         ok()
     };
     for (name, status) in [("store", store), ("clock", clock), ("disk", disk)] {
-        checks.push(Check { name, status });
+        checks.push(Check::new(name, status));
     }
     let now = checked.common.clock.now();
     if let Some(broker) = &checked.broker {
@@ -96,10 +110,7 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
             Ok(_) if !broker.key_files_ok() => "the key files cannot be read; the log says why".to_owned(),
             Ok(_) => ok(),
         };
-        checks.push(Check {
-            name: "signing_key",
-            status,
-        });
+        checks.push(Check::new("signing_key", status));
     }
     if let Some(proxy) = &checked.proxy {
         let known = proxy
@@ -112,9 +123,21 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
         } else {
             "no root key is valid now; rotate the keys".to_owned()
         };
+        checks.push(Check::new("verifying_key", status));
+    }
+    if let Some(tls) = &checked.common.tls {
+        let (status, warning) = match tls.standing(now) {
+            Standing::Good => (ok(), None),
+            // The old pair serves as well as before: taking the process out of service would only make it worse.
+            Standing::Refused => (
+                ok(),
+                Some("the certificate files are refused and what was read before goes on; the log says why"),
+            ),
+            Standing::Expired => ("the certificate has expired; renew it".to_owned(), None),
+        };
         checks.push(Check {
-            name: "verifying_key",
-            status,
+            warning,
+            ..Check::new("tls", status)
         });
     }
     let wrong: Vec<String> = checks

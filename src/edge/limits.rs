@@ -1,0 +1,55 @@
+//! How much everybody together, and one of them, may use: the `[limits]` of the configuration.
+
+use std::time::Duration;
+
+use crate::settings::Section;
+
+/// The limits of one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections open at once; further ones wait in the operating system's queue.
+    pub connections: usize,
+    /// Connections open at once from one address (one /64 of IPv6); a further one is closed.
+    pub connections_per_address: usize,
+    /// How long a connection may take for its handshake, and then to bring the head of its next request.
+    pub head_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            connections_per_address: 256,
+            head_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// Reads the table; what is left out has its usual value.
+    pub(crate) fn read(section: Section<'_>) -> Self {
+        let usual = Self::default();
+        let number = |key: &str, usual: usize, from: usize, to: usize| {
+            let Some(value) = section.maybe_integer(key) else { return usual };
+            match usize::try_from(value) {
+                Ok(value) if (from..=to).contains(&value) => value,
+                _ => {
+                    section.wrong(key, format!("{value}: expected from {from} to {to}"));
+                    usual
+                }
+            }
+        };
+        let connections = number("connections", usual.connections, 8, 65_536);
+        let connections_per_address = number("connections_per_address", usual.connections_per_address.min(connections), 1, connections);
+        let head_timeout = section.duration("head_timeout", usual.head_timeout).unwrap_or(usual.head_timeout);
+        if head_timeout < Duration::from_millis(200) || head_timeout > Duration::from_secs(120) {
+            section.wrong("head_timeout", "expected from `200ms` to `2m`");
+        }
+        section.close();
+        Self {
+            connections,
+            connections_per_address,
+            head_timeout,
+        }
+    }
+}
