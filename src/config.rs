@@ -164,7 +164,10 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     if let (Some(url), Some(_)) = (&public_url, &broker_tls)
         && !url.starts_with("https:")
     {
-        broker.wrong("public_url", format!("`{url}` is not https, but the broker has a certificate in [broker.tls]"));
+        broker.wrong(
+            "public_url",
+            format!("`{url}` is not https, but the broker has a certificate in [broker.tls]"),
+        );
     }
     let audience = broker.parsed("audience", "the broker's name in approval records, such as its URL");
     let draft_lifetime = broker.duration("draft_lifetime", Duration::from_secs(4 * 3600));

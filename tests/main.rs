@@ -15,6 +15,7 @@ mod architecture;
 mod backend;
 mod cli;
 mod metrics;
+mod edge;
 mod papers;
 mod peers;
 mod policy;

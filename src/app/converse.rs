@@ -76,7 +76,11 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
     }
     let speaks_h2 = session.alpn_protocol() == Some(b"h2");
     let talk = Talk::new(router, peer, line.patience, shutdown);
-    if speaks_h2 { talk.http2(stream).await } else { talk.http1(stream).await }
+    if speaks_h2 {
+        talk.http2(stream).await
+    } else {
+        talk.http1(stream).await
+    }
 }
 
 /// The conversation on one connection, whichever version of HTTP it is in.

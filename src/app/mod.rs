@@ -295,7 +295,11 @@ impl App {
         self.note_start().await;
         if let Some(listener) = self.metrics.take() {
             let (router, shutdown) = (self.metrics_router(), shutdown.clone());
-            self.tasks.spawn(async move { listen::serve(listener, router, &shutdown).await });
+            let inside = Door {
+                limits: self.config.limits.clone(),
+                tls: None,
+            };
+            self.tasks.spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
         }
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),

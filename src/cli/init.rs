@@ -11,6 +11,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::Output;
 use super::words::roles;
+use crate::domain::name::Audience;
 use crate::domain::secret::Secret;
 use crate::sandbox::SandboxConfig;
 use crate::setup::{self, Approvers, Created, Endpoint, Options};
@@ -21,7 +22,7 @@ use crate::setup::{self, Approvers, Created, Endpoint, Options};
 /// one nobody can approve yet: register your own people. The clients' secrets are printed once and kept nowhere.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  writ init work\n  writ init work --stripe-url https://api.stripe.com --stripe-key-file stripe.key --stripe-read-key-file stripe-read.key"
+    after_help = "Examples:\n  writ init work\n  writ init work --stripe-url https://api.stripe.com --stripe-key-file stripe.key --stripe-read-key-file stripe-read.key --public-url https://broker.example"
 )]
 pub(super) struct Init {
     /// The directory; empty, or not there yet.
@@ -32,6 +33,12 @@ pub(super) struct Init {
     /// Where a separate proxy listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8701")]
     proxy_listen: SocketAddr,
+    /// The URL under which the broker is reached [default: http:// and where it listens].
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    public_url: Option<String>,
+    /// The broker's name in approval records [default: its URL].
+    #[arg(long, value_name = "NAME")]
+    audience: Option<Audience>,
     /// Where Stripe, or a server that speaks like it, is.
     #[arg(long, value_name = "URL", requires_all = ["stripe_key_file", "stripe_read_key_file"])]
     stripe_url: Option<String>,
@@ -71,6 +78,8 @@ impl Init {
             dir: self.dir.clone(),
             broker_listen: self.listen.to_string(),
             proxy_listen: self.proxy_listen.to_string(),
+            public_url: self.public_url,
+            audience: self.audience,
             endpoints,
             approvers: match sandbox {
                 Some(_) => Approvers::Examples,
@@ -81,6 +90,17 @@ impl Init {
         context
             .out
             .answer(&value(&created, sandbox), |out| text(out, &created, &self.dir, sandbox))
+    }
+}
+
+/// An http or https URL that can stand in the configuration as it is.
+fn public_url(text: &str) -> Result<String, String> {
+    let plain = text.bytes().all(|b| b.is_ascii_graphic());
+    let url = url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    if plain && url {
+        Ok(text.to_owned())
+    } else {
+        Err("expected an http or https URL such as https://broker.example".to_owned())
     }
 }
 

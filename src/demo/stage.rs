@@ -159,6 +159,8 @@ impl Stage {
             dir: dir.path().join("writ"),
             broker_listen: listen.clone(),
             proxy_listen: annex_listen.clone(),
+            public_url: None,
+            audience: None,
             endpoints: vec![endpoint("stripe"), endpoint("shop")],
             approvers: Approvers::Examples,
         };

@@ -50,7 +50,10 @@ impl TlsFiles {
         let words = [("optional", Demand::Optional), ("required", Demand::Required)];
         let demand = section.maybe_word("client_certificate", &words);
         if demand.is_some() && authority.is_none() {
-            section.wrong("client_certificate", "needs `client_ca`: name the authority that signs clients' certificates");
+            section.wrong(
+                "client_certificate",
+                "needs `client_ca`: name the authority that signs clients' certificates",
+            );
         }
         section.close();
         Some(Self {
@@ -118,17 +121,26 @@ impl TlsFiles {
             return Err(format!("{file}: expired at {}; renew it", leaf.not_after));
         }
         if now < leaf.not_before {
-            return Err(format!("{file}: holds from {} on; set this machine's clock right, or wait", leaf.not_before));
+            return Err(format!(
+                "{file}: holds from {} on; set this machine's clock right, or wait",
+                leaf.not_before
+            ));
         }
         let key = PrivateKeyDer::from_pem_slice(contents.key.expose().as_bytes())
             .map_err(|_| format!("{}: holds no private key in PEM (PKCS #8, PKCS #1 or SEC 1)", self.key.display()))?;
-        let key = default_provider()
-            .key_provider
-            .load_private_key(key)
-            .map_err(|error| format!("{}: cannot be used ({error}); make an ECDSA, Ed25519 or RSA key", self.key.display()))?;
+        let key = default_provider().key_provider.load_private_key(key).map_err(|error| {
+            format!(
+                "{}: cannot be used ({error}); make an ECDSA, Ed25519 or RSA key",
+                self.key.display()
+            )
+        })?;
         let pair = CertifiedKey::new(chain, key);
-        pair.keys_match()
-            .map_err(|_| format!("{}: is not the key of the first certificate in {file}; name the pair that was issued together", self.key.display()))?;
+        pair.keys_match().map_err(|_| {
+            format!(
+                "{}: is not the key of the first certificate in {file}; name the pair that was issued together",
+                self.key.display()
+            )
+        })?;
         Ok((pair, leaf))
     }
 }

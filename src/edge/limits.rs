@@ -40,7 +40,12 @@ impl Limits {
             }
         };
         let connections = number("connections", usual.connections, 8, 65_536);
-        let connections_per_address = number("connections_per_address", usual.connections_per_address.min(connections), 1, connections);
+        let connections_per_address = number(
+            "connections_per_address",
+            usual.connections_per_address.min(connections),
+            1,
+            connections,
+        );
         let head_timeout = section.duration("head_timeout", usual.head_timeout).unwrap_or(usual.head_timeout);
         if head_timeout < Duration::from_millis(200) || head_timeout > Duration::from_secs(120) {
             section.wrong("head_timeout", "expected from `200ms` to `2m`");

@@ -95,9 +95,7 @@ impl ServerTls {
         if digest == served {
             return Ok(None);
         }
-        let (config, leaf) = self
-            .files
-            .serving(&contents, self.clock.now(), Arc::new(Now(self.clock.clone())))?;
+        let (config, leaf) = self.files.serving(&contents, self.clock.now(), Arc::new(Now(self.clock.clone())))?;
         let leaf = Arc::new(leaf);
         Ok(Some((Serving { config, leaf }, digest)))
     }
@@ -127,7 +125,11 @@ impl ServerTls {
             return Standing::Expired;
         }
         let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.wrong.is_empty() { Standing::Good } else { Standing::Refused }
+        if looked.wrong.is_empty() {
+            Standing::Good
+        } else {
+            Standing::Refused
+        }
     }
 }
 

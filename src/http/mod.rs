@@ -46,6 +46,9 @@ use crate::store::Store;
 /// The longest body that is read, in bytes; a draft document with its facts is the longest thing anybody sends.
 pub const MAX_BODY: usize = 64 * 1024;
 
+/// How many header fields a request may have; HTTP/1.1 with more is not even parsed, HTTP/2 knows no such limit of its own.
+const MAX_FIELDS: usize = 100;
+
 /// What every handler needs.
 #[derive(Clone)]
 pub struct Common(Arc<CommonParts>);
@@ -189,7 +192,11 @@ async fn identify(axum::extract::State(common): axum::extract::State<Common>, mu
         .to_owned();
     let started = common.clock.now();
     let span = tracing::info_span!("request", request.id = %id);
-    let mut response = tracing::Instrument::instrument(next.run(request), span).await;
+    let mut response = if request.headers().len() > MAX_FIELDS {
+        Problem::new(Code::HeadTooLarge, format!("the request has more than {MAX_FIELDS} header fields")).into_response()
+    } else {
+        tracing::Instrument::instrument(next.run(request), span).await
+    };
     let took = common.clock.now().since(started);
     common
         .requests

@@ -23,7 +23,7 @@ use crate::config::{self, Config};
 use crate::domain::clock::{Entropy, random};
 use crate::domain::digest::Digest;
 use crate::domain::id::OperationId;
-use crate::domain::name::{ClientId, PrincipalId};
+use crate::domain::name::{Audience, ClientId, PrincipalId};
 use crate::domain::principal::Client;
 use crate::domain::secret::{Secret, constant_time_eq};
 use crate::store::record::ClientEntry;
@@ -84,6 +84,10 @@ pub struct Options {
     pub broker_listen: String,
     /// Where a separate proxy listens.
     pub proxy_listen: String,
+    /// The URL under which the broker is reached, if that is not the address it listens on.
+    pub public_url: Option<String>,
+    /// The broker's name in approval records, if that is not its URL.
+    pub audience: Option<Audience>,
     /// The backends. No key that reads may be one that writes: the broker holds the first, and must not be able to execute.
     pub endpoints: Vec<Endpoint>,
     /// Who can approve from the start.
@@ -220,14 +224,17 @@ fn configuration(options: &Options) -> String {
         proxy_listen,
         ..
     } = options;
+    let public_url = options.public_url.clone().unwrap_or_else(|| format!("http://{broker_listen}"));
+    let audience = options.audience.as_ref().map_or(&*public_url, |name| name.as_str());
+    // Both are visible ASCII, whose Rust and TOML escapes are the same.
     format!(
         r#"# writ. Paths are taken from this file's directory; `writ config check` says what is wrong.
 
 [broker]
 listen           = "{broker_listen}"
-public_url       = "http://{broker_listen}"
+public_url       = {public_url:?}
 # The broker's name in approval records (`aud`).
-audience         = "http://{broker_listen}"
+audience         = {audience:?}
 # From storing a draft until it can no longer be approved or executed.
 draft_lifetime   = "4h"
 # From asking people until their card closes.
@@ -238,6 +245,15 @@ execution_window = "5m"
 policy_approver  = "rule_policy"
 # Tells metrics to whoever asks at this address, in the clear; left out, nobody is told.
 # metrics_listen = "127.0.0.1:9464"
+
+# With a certificate it speaks HTTPS, and `public_url` is an https URL. Renewed files are taken over while it serves. A process that is only
+# the proxy has the same in [proxy.tls].
+# [broker.tls]
+# certificate        = "tls/broker.pem"
+# key                = "tls/broker.key"
+# Who signs the certificates of clients, and whether each client needs one: optional or required.
+# client_ca          = "tls/clients.pem"
+# client_certificate = "optional"
 
 [proxy]
 # Used by `writ serve --role proxy`; with `--role all` both answer at the broker's address.
@@ -260,6 +276,13 @@ dir = "policies/cedar"
 
 [backends]
 dir = "policies/backends"
+
+# What one process serves at most; these are the values if nothing is said.
+# [limits]
+# connections             = 512
+# connections_per_address = 256
+# For a connection's handshake, and then for each request's head.
+# head_timeout            = "10s"
 
 [log]
 # text or json

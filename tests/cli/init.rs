@@ -28,6 +28,24 @@ fn a_url_without_its_key_is_not_understood() {
 }
 
 #[test]
+fn a_public_url_that_is_none_is_not_understood_and_a_good_one_is_written_with_the_audience() {
+    for bad in ["broker.example", "ftp://broker.example", "https://broker.example/ x"] {
+        let complaint = writ(&["init", "never", "--public-url", bad]).refused(2);
+        assert!(complaint.contains("expected an http or https URL"), "{complaint}");
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("work").display().to_string();
+    let audience = "urn:example:\"broker\"\\1";
+    writ(&["init", &dir, "--public-url", "https://broker.example", "--audience", audience]).ok();
+    let config = writ::config::Config::load(&temp.path().join("work/writ.toml")).unwrap();
+    assert_eq!(
+        (&*config.public_url, config.audience.as_str()),
+        ("https://broker.example", audience)
+    );
+    assert_eq!(writ(&["config", "check", "--config", &format!("{dir}/writ.toml")]).ok(), "ok\n");
+}
+
+#[test]
 fn a_backend_without_a_key_that_only_reads_is_not_understood() {
     let ran = writ(&["init", "never", "--stripe-url", "http://127.0.0.1:1", "--stripe-key-file", "key"]);
     let complaint = ran.refused(2);

@@ -77,6 +77,8 @@ impl Pair {
             dir: dir.path().join("writ"),
             broker_listen: "127.0.0.1:0".to_owned(),
             proxy_listen: "127.0.0.1:0".to_owned(),
+            public_url: None,
+            audience: None,
             endpoints: vec![Endpoint {
                 name: "stripe",
                 url: sandbox.url.clone(),

@@ -1,5 +1,7 @@
 //! What many tests need: a clock and a source of chance that belong to the test.
 
+pub mod certificates;
+pub mod listening;
 pub mod peers;
 pub mod servers;
 pub mod vectors;

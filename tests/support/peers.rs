@@ -84,11 +84,12 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Says that something is not on this machine, and how to get it; where nothing may be skipped it is a failure.
 #[allow(
     clippy::explicit_write,
     reason = "the harness swallows what `eprintln` prints when the test passes"
 )]
-fn missing(what: &str, how: &str) -> Option<Command> {
+pub fn missing(what: &str, how: &str) -> Option<Command> {
     assert!(
         std::env::var_os("CI").is_none(),
         "{what} is missing, and in CI no peer may be skipped. To get it: {how}"

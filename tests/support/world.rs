@@ -123,6 +123,8 @@ impl World {
             dir: dir.path().join("writ"),
             broker_listen: "127.0.0.1:8700".to_owned(),
             proxy_listen: "127.0.0.1:8701".to_owned(),
+            public_url: None,
+            audience: None,
             endpoints: match setup.stripe {
                 Some(_) => vec![endpoint("stripe")],
                 None => vec![endpoint("stripe"), endpoint("shop")],

@@ -35,6 +35,7 @@ codes! {
     JsonInvalid = "json_invalid", 400, "The body is not JSON of the strict subset, or not of the expected shape.";
     ParameterInvalid = "parameter_invalid", 400, "A path, query or header value is not what is expected there.";
     BodyTooLarge = "body_too_large", 413, "The body is longer than this endpoint takes.";
+    HeadTooLarge = "head_too_large", 431, "The request has too many header fields.";
     MediaTypeUnsupported = "media_type_unsupported", 415, "The content type is not what this endpoint takes.";
     NotFound = "not_found", 404, "There is no such thing, or it is not the caller's.";
     MethodNotAllowed = "method_not_allowed", 405, "The path exists, but not with this method.";
