@@ -108,7 +108,8 @@ impl Talk {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(self.patience)
-            .max_buf_size(LONGEST_HEAD as usize);
+            .max_header_size(LONGEST_HEAD as usize)
+            .max_buf_size(2 * LONGEST_HEAD as usize);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), self.service()));
         let end = tokio::select! {
             ended = connection.as_mut() => return told(ended),

@@ -299,7 +299,8 @@ impl App {
                 limits: self.config.limits.clone(),
                 tls: None,
             };
-            self.tasks.spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
+            self.tasks
+                .spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
         }
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),

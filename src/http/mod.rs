@@ -38,8 +38,8 @@ pub use wait::WAITERS;
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::RequestId;
-use crate::metrics::Requests;
 use crate::edge::ServerTls;
+use crate::metrics::Requests;
 use crate::proxy::Proxy;
 use crate::store::Store;
 
