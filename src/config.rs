@@ -8,7 +8,7 @@ use toml::Table;
 
 use crate::domain::name::{Audience, PrincipalId};
 use crate::edge::{Limits, TlsFiles};
-use crate::settings::{Log, Mistake, Mistakes, Section};
+use crate::settings::{Log, Mistake, Mistakes, Section, without_secrets};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     if let Some(url) = &public_url
         && !url::Url::parse(url).is_ok_and(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
     {
-        broker.wrong("public_url", format!("`{url}` is not an http or https URL"));
+        broker.wrong("public_url", format!("`{}` is not an http or https URL", without_secrets(url)));
     }
     let broker_tls = broker.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
     if let (Some(url), Some(_)) = (&public_url, &broker_tls)
@@ -166,7 +166,10 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     {
         broker.wrong(
             "public_url",
-            format!("`{url}` is not https, but the broker has a certificate in [broker.tls]"),
+            format!(
+                "`{}` is not https, but the broker has a certificate in [broker.tls]",
+                without_secrets(url)
+            ),
         );
     }
     let audience = broker.parsed("audience", "the broker's name in approval records, such as its URL");

@@ -15,6 +15,7 @@ mod architecture;
 mod backend;
 mod cli;
 mod edge;
+mod hostile;
 mod metrics;
 mod papers;
 mod peers;

@@ -7,6 +7,7 @@ use super::answer::Answer;
 use super::condition::{Condition, Subject};
 use super::operation::Operation;
 use super::template::Context;
+use super::text::unfit;
 use crate::domain::draft::DraftDocument;
 
 /// What happened at the backend.
@@ -142,10 +143,9 @@ impl Operation {
         }
         let reference = match &rule.reference {
             None => None,
-            Some(pointer) => match body.pointer(pointer) {
-                Some(serde_json::Value::String(text)) if !text.is_empty() && text.len() <= 255 => Some(text.clone()),
-                Some(serde_json::Value::Number(n)) => Some(n.to_string()),
-                _ => return ambiguous(format!("{}: there is no id at {pointer}", rule.name)),
+            Some(pointer) => match reference(body, pointer) {
+                Some(id) => Some(id),
+                None => return ambiguous(format!("{}: there is no id at {pointer}", rule.name)),
             },
         };
         Classified {
@@ -154,6 +154,17 @@ impl Operation {
             rule: rule.name.clone(),
         }
     }
+}
+
+/// The backend's id at a pointer. What the log could not hold, or a person not read, is no id.
+pub(super) fn reference(body: &serde_json::Value, pointer: &str) -> Option<String> {
+    let id = match body.pointer(pointer)? {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Number(n) => n.to_string(),
+        _ => return None,
+    };
+    let fits = !id.is_empty() && id.len() <= 255 && unfit(&id).is_none();
+    fits.then_some(id)
 }
 
 #[cfg(test)]

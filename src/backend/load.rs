@@ -19,8 +19,7 @@ use crate::domain::digest::Digest;
 use crate::domain::draft::AdapterRef;
 use crate::domain::money::Currency;
 use crate::domain::name::BackendName;
-use crate::settings::Section;
-use crate::settings::{Log, Mistake};
+use crate::settings::{Log, Mistake, Section, without_secrets};
 
 /// What one file declares.
 pub(super) struct Loaded {
@@ -118,12 +117,13 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
 }
 
 fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {
+    let shown = without_secrets(text);
     let url = match Url::parse(text) {
         Ok(url) => url,
         Err(error) => {
             top.wrong(
                 "base_url",
-                format!("`{text}` is not an address ({error}): expected one such as `https://api.example.com`"),
+                format!("`{shown}` is not an address ({error}): expected one such as `https://api.example.com`"),
             );
             return None;
         }
@@ -138,7 +138,7 @@ fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {
     if url.scheme() != "https" && !(url.scheme() == "http" && loopback) {
         top.wrong(
             "base_url",
-            format!("`{text}` would send secrets unencrypted: use https, or http to a loopback address only"),
+            format!("`{shown}` would send secrets unencrypted: use https, or http to a loopback address only"),
         );
         sound = false;
     }
@@ -150,7 +150,7 @@ fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {
         sound = false;
     }
     if let Some(why) = ip.and_then(|ip| refusal(ip, private)) {
-        top.wrong("base_url", format!("`{text}` {why}"));
+        top.wrong("base_url", format!("`{shown}` {why}"));
         sound = false;
     }
     sound.then_some(url)

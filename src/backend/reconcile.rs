@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value as Answered;
 
 use super::answer::Answer;
-use super::classify::{Classified, Outcome};
+use super::classify::{Classified, Outcome, reference as named};
 use super::condition::{Condition, Subject};
 use super::operation::{Operation, ReadPlan};
 use super::template::{Context, Expression, Path, query as written};
@@ -122,9 +122,13 @@ impl Operation {
                 if !found.iter().all(|condition| condition.holds(subject, &context)) {
                     return Finding::Absent { proof: step.absent };
                 }
-                let reference = reference
-                    .as_ref()
-                    .and_then(|pointer| body.pointer(pointer)?.as_str().map(str::to_owned));
+                let reference = match reference {
+                    None => None,
+                    Some(pointer) => match named(&body, pointer) {
+                        Some(id) => Some(id),
+                        None => return inconclusive(format!("{}: there is no id at {pointer}", step.name)),
+                    },
+                };
                 Finding::Found(Classified {
                     outcome: Outcome::Applied,
                     reference,

@@ -290,3 +290,14 @@ fn a_replay_under_another_content_type_is_read_all_the_same() {
     replayed.headers.insert("content-type".to_owned(), "text/html".to_owned());
     assert_eq!(classified(&replayed).outcome, Outcome::Applied);
 }
+
+/// Found by the fuzz target `answers`: such an id stopped the event of the outcome from being written, and the outcome with it.
+#[test]
+fn an_id_that_the_log_cannot_hold_is_no_id() {
+    let good = classified(&answer(200, refund()));
+    assert_eq!((good.outcome, good.reference.as_deref()), (Outcome::Applied, Some("re_1")));
+    for id in ["re_\u{0}", "re_\u{202e}1", "re_\u{ffff}", "", &"r".repeat(256)] {
+        let classified = classified(&answer(200, with(refund(), "id", json!(id))));
+        assert_eq!((classified.outcome, classified.reference), (Outcome::Ambiguous, None), "{id:?}");
+    }
+}

@@ -126,6 +126,10 @@ fn every_mistake_of_an_address_is_reported_and_hides_no_other() {
         assert!(found.iter().any(|mistake| mistake.contains(part)), "{part}: {found:?}");
     }
     assert_eq!(found.len(), 4, "{found:?}");
+    assert!(
+        !found.iter().any(|said| said.contains("pw") || said.contains("a=b")),
+        "a secret is repeated: {found:?}"
+    );
 }
 
 #[test]
