@@ -15,6 +15,7 @@ use crate::edge::{ServerTls, Standing};
 use crate::metrics::{self, Requests, Snapshot, TimeLeft, Watched};
 use crate::proxy::Proxy;
 use crate::store::Store;
+use crate::store::health::ClockState;
 
 /// What a scrape looks at.
 #[derive(Clone)]
@@ -41,10 +42,21 @@ impl Scrape {
             tracing::warn!(%error, "the store was not well when the metrics were read");
         }
         let mut left = Vec::new();
-        let mut watched = vec![Watched {
-            name: "store",
-            well: store_commits.is_ok() && backlog.is_ok(),
-        }];
+        let health = self.store.health();
+        let mut watched = vec![
+            Watched {
+                name: "store",
+                well: store_commits.is_ok() && backlog.is_ok() && health.file.is_sound(),
+            },
+            Watched {
+                name: "clock",
+                well: health.clock == ClockState::Steady,
+            },
+            Watched {
+                name: "disk",
+                well: !health.disk.is_low(),
+            },
+        ];
         if let Some(broker) = &self.broker {
             let keys = broker.signing_keys();
             left.push(TimeLeft {
@@ -86,6 +98,8 @@ impl Scrape {
             now,
             tally: self.store.tally(),
             backlog: backlog.ok(),
+            disk: health.disk,
+            waiting_results: health.waiting_results,
             left,
             watched,
         }

@@ -12,6 +12,7 @@ use prometheus_client::registry::Unit;
 
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
+use crate::store::health::Disk;
 use crate::store::record::Backlog;
 use crate::store::tally::{COMMIT_BOUNDS, Tally};
 
@@ -42,6 +43,10 @@ pub struct Snapshot {
     pub tally: Arc<Tally>,
     /// What waits; `None` if the store cannot be read.
     pub backlog: Option<Backlog>,
+    /// How much room is left.
+    pub disk: Disk,
+    /// Results of sent requests that the store has not taken yet.
+    pub waiting_results: u64,
     /// Keys and certificates in use.
     pub left: Vec<TimeLeft>,
     /// What else is watched.
@@ -77,6 +82,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         self.work(&mut encoder)?;
         self.commits(&mut encoder)?;
+        self.room(&mut encoder)?;
         self.waiting(&mut encoder)?;
         self.ends(&mut encoder)
     }
@@ -177,6 +183,36 @@ impl Snapshot {
             encoder,
             ("writ_store_queue", "Requests that wait for the store's writer", MetricType::Gauge),
             [(vec![], count(self.tally.waiting() as u64))],
+        )
+    }
+
+    fn room(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        family(
+            encoder,
+            (
+                "writ_disk_free_bytes",
+                "Room that is left on the file system of the store",
+                MetricType::Gauge,
+            ),
+            self.disk.free.map(|free| (vec![], count(free))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_disk_low_water_bytes",
+                "With less room than this nothing new begins",
+                MetricType::Gauge,
+            ),
+            [(vec![], count(self.disk.low_water))],
+        )?;
+        family(
+            encoder,
+            (
+                "writ_results_waiting",
+                "Results of sent requests that are kept beside the store until it takes them",
+                MetricType::Gauge,
+            ),
+            [(vec![], count(self.waiting_results))],
         )
     }
 

@@ -228,3 +228,15 @@ fn an_address_for_metrics_must_be_one_address() {
         assert!(mistakes.contains("broker.metrics_listen"), "{mistakes}");
     }
 }
+
+#[tokio::test]
+async fn a_clock_that_is_behind_the_store_is_not_well() {
+    let world = World::new().await;
+    world.allowed_draft().await;
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_well{watched=\"clock\"}"), Some(1.0), "{text}");
+    assert!(sample(&text, "writ_disk_free_bytes").unwrap() > 0.0, "{text}");
+    world.clock.set_back(Duration::from_secs(3600));
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_well{watched=\"clock\"}"), Some(0.0), "{text}");
+}
