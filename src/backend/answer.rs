@@ -63,7 +63,18 @@ struct Field {
     name: String,
     from: From,
     mask: Option<Mask>,
-    optional: bool,
+    absent: Absent,
+}
+
+/// What stands for a field that an answer leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Absent {
+    /// Nothing may: the answer is unfit.
+    Refused,
+    /// The field is left out.
+    Omitted,
+    /// This: where a backend leaves out a zero, for one.
+    Taken(Json),
 }
 
 /// The fields that are kept of an answer; nothing else gets out.
@@ -71,7 +82,7 @@ struct Field {
 pub(super) struct Fields(Vec<Field>);
 
 impl Fields {
-    /// Reads a table of `name = "/pointer"` or `name = { pointer = …, mask = …, optional = … }`.
+    /// Reads a table of `name = "/pointer"` or `name = { pointer = …, mask = …, optional = …, default = … }`.
     pub(super) fn read(section: Section<'_>) -> Self {
         let mut out = Vec::new();
         for (name, value) in section.entries() {
@@ -81,7 +92,7 @@ impl Fields {
                     name: name.to_owned(),
                     from: From::Pointer(pointer),
                     mask: None,
-                    optional: false,
+                    absent: Absent::Refused,
                 }),
                 Value::Table(table) => {
                     if let Some(field) = Field::read(name, Section::new(place, table, section.log())) {
@@ -159,8 +170,13 @@ impl Fields {
                 Some(value) => {
                     out.insert(field.name.clone(), value);
                 }
-                None if field.optional => {}
-                None => return Err(wrong("it is not there")),
+                None => match &field.absent {
+                    Absent::Refused => return Err(wrong("it is not there")),
+                    Absent::Omitted => {}
+                    Absent::Taken(value) => {
+                        out.insert(field.name.clone(), value.clone());
+                    }
+                },
             }
         }
         Ok(Json::Object(out))
@@ -174,6 +190,27 @@ impl Field {
         let each = section.maybe_text("each", "a JSON pointer to a list");
         let mask = section.maybe_word("mask", &[("last4", Mask::Last4), ("email", Mask::Email)]);
         let optional = section.maybe_flag("optional").unwrap_or(false);
+        let absent = match (section.maybe("default"), optional) {
+            (None, false) => Absent::Refused,
+            (None, true) => Absent::Omitted,
+            (Some(Value::Integer(n)), false) if n.unsigned_abs() <= MAX_SAFE_INTEGER.unsigned_abs() => Absent::Taken(Json::Integer(*n)),
+            (Some(Value::String(text)), false) => Absent::Taken(Json::String(text.clone())),
+            (Some(Value::Boolean(b)), false) => Absent::Taken(Json::Bool(*b)),
+            (Some(_), true) => {
+                section.wrong(
+                    "default",
+                    "stands beside `optional = true`: what is left out is either one or the other",
+                );
+                Absent::Refused
+            }
+            (Some(_), false) => {
+                section.wrong(
+                    "default",
+                    "expected a text, a whole number, true or false, which stands for what is left out",
+                );
+                Absent::Refused
+            }
+        };
         let from = match (pointer, header, each) {
             (Some(pointer), None, None) => pointer_at(&section, "pointer", pointer).map(From::Pointer),
             (None, Some(header), None) => Some(From::Header(header.to_ascii_lowercase())),
@@ -194,7 +231,7 @@ impl Field {
             name: name.to_owned(),
             from,
             mask,
-            optional,
+            absent,
         })
     }
 

@@ -46,6 +46,7 @@ impl Operation {
             key: Some(KEY_PLACEHOLDER),
             version: facts.resource_version.as_deref(),
             exponent: self.exponent_of(checked.amount()),
+            found: None,
         };
         let path = request.path.render(&context).ok_or(CompileError::Path)?;
         let mut headers = self.backend.headers.clone();

@@ -8,6 +8,7 @@ use toml::Value;
 use super::answer::pointer_at;
 use super::template::{Context, Expression, Reference, Scope};
 use crate::domain::json::Json;
+use crate::domain::money;
 use crate::settings::Section;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +21,17 @@ enum Place {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Test {
-    Equals { value: Expression, fold: Fold },
+    Equals {
+        value: Expression,
+        fold: Fold,
+    },
     Unequal(Expression),
     In(Vec<Json>),
     Exists,
     Missing,
     AtLeast(Expression),
+    /// A text that ends like this.
+    Ends(Expression),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +40,27 @@ enum Fold {
     Lower,
 }
 
+/// How what stands at a place is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AsIs,
+    /// A decimal text in the draft's currency, taken as minor units.
+    Decimal,
+}
+
+/// The one entry of a list that a condition looks into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Among {
+    list: String,
+    marks: Vec<Condition>,
+}
+
 /// One condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Condition {
+    among: Option<Among>,
     place: Place,
+    kind: Kind,
     test: Test,
 }
 
@@ -70,6 +93,14 @@ impl Condition {
                 None
             }
         };
+        let kind = match section.maybe_flag("decimal") {
+            Some(true) => Kind::Decimal,
+            Some(false) | None => Kind::AsIs,
+        };
+        let among = Among::read(section, scope);
+        if matches!(place, Some(Place::Header(_))) && (among.is_some() || kind == Kind::Decimal) {
+            section.wrong("header", "is a text and no list: leave `decimal` and `among` out");
+        }
         let expression = |key: &str| {
             section
                 .maybe(key)
@@ -80,6 +111,17 @@ impl Condition {
         tests.extend(expression("equals").map(|value| value.map(|value| Test::Equals { value, fold })));
         tests.extend(expression("not_equals").map(|value| value.map(Test::Unequal)));
         tests.extend(expression("at_least").map(|value| value.map(Test::AtLeast)));
+        tests.extend(expression("ends_with").map(|value| {
+            let ending = value?;
+            if ending.starts_with('/') && kind == Kind::AsIs {
+                return Some(Test::Ends(ending));
+            }
+            section.wrong(
+                "ends_with",
+                "expected an ending that starts with `/`, such as `/captures/{params.capture}`: the end of another id would fit otherwise",
+            );
+            None
+        }));
         tests.extend(section.maybe("in").map(|value| {
             literals(value).map(Test::In).or_else(|| {
                 section.wrong("in", "expected a list of texts, whole numbers, true or false");
@@ -92,11 +134,14 @@ impl Condition {
                 .map(|exists| Some(if exists { Test::Exists } else { Test::Missing })),
         );
         if tests.len() != 1 {
-            section.wrong("", "expected exactly one of `equals`, `not_equals`, `in`, `exists` and `at_least`");
+            section.wrong(
+                "",
+                "expected exactly one of `equals`, `not_equals`, `in`, `exists`, `at_least` and `ends_with`",
+            );
             return None;
         }
         let test = tests.pop().flatten();
-        place.zip(test).map(|(place, test)| Self { place, test })
+        place.zip(test).map(|(place, test)| Self { among, place, kind, test })
     }
 
     /// A list of conditions under a key; absent is empty.
@@ -114,13 +159,27 @@ impl Condition {
 
     /// Whether it holds. Anything that is not there or is of another kind makes it fail.
     pub(super) fn holds(&self, subject: Subject<'_>, context: &Context<'_>) -> bool {
+        let subject = match &self.among {
+            None => subject,
+            Some(among) => Subject {
+                body: among.only(subject, context).unwrap_or(&Answered::Null),
+                ..subject
+            },
+        };
+        let taken = |pointer: &str| {
+            let found = subject.body.pointer(pointer)?;
+            match self.kind {
+                Kind::AsIs => Some(found.clone()),
+                Kind::Decimal => money::minor(found.as_str()?, context.exponent?).map(Answered::from),
+            }
+        };
         let found = match &self.place {
-            Place::Pointer(pointer) => subject.body.pointer(pointer).cloned(),
+            Place::Pointer(pointer) => taken(pointer),
             Place::Header(name) => subject.headers.get(name).map(|text| Answered::String(text.clone())),
             Place::Sum(terms) => terms
                 .iter()
                 .try_fold(0_i64, |sum, (sign, pointer)| {
-                    let term = subject.body.pointer(pointer)?.as_i64()?.checked_mul(*sign)?;
+                    let term = taken(pointer)?.as_i64()?.checked_mul(*sign)?;
                     sum.checked_add(term)
                 })
                 .map(Answered::from),
@@ -147,7 +206,21 @@ impl Condition {
                 (Some(found), Some(least)) => found >= least,
                 _ => false,
             },
+            Test::Ends(value) => match (found.as_ref().and_then(Answered::as_str), value.render(context)) {
+                (Some(found), Some(Json::String(ending))) => found.ends_with(&ending),
+                _ => false,
+            },
         }
+    }
+
+    /// Whether it asks that something is there.
+    pub(super) const fn asks_presence(&self) -> bool {
+        matches!(self.test, Test::Exists | Test::In(_))
+    }
+
+    /// Whether it asks that something is not there.
+    pub(super) const fn asks_absence(&self) -> bool {
+        matches!(self.test, Test::Missing)
     }
 
     /// The pointers it reads; `None` if it looks at a header.
@@ -162,7 +235,7 @@ impl Condition {
     /// The names an equality compares with.
     pub(super) fn equal_to(&self) -> impl Iterator<Item = &Reference> {
         match &self.test {
-            Test::Equals { value, .. } => Some(value.references()),
+            Test::Equals { value, .. } | Test::Ends(value) => Some(value.references()),
             _ => None,
         }
         .into_iter()
@@ -171,7 +244,9 @@ impl Condition {
 
     /// The place in words, for a message.
     pub(super) fn place(&self) -> String {
+        let within = self.among.as_ref().map(|among| format!("{}/*", among.list)).unwrap_or_default();
         match &self.place {
+            Place::Pointer(pointer) if self.among.is_some() => format!("{within}{pointer}"),
             Place::Pointer(pointer) => pointer.clone(),
             Place::Header(name) => format!("header {name}"),
             Place::Sum(terms) => terms
@@ -180,6 +255,39 @@ impl Condition {
                 .collect::<Vec<_>>()
                 .join(" "),
         }
+    }
+}
+
+impl Among {
+    /// The keys `among` and `where`, which go together.
+    fn read(section: &Section<'_>, scope: Scope<'_>) -> Option<Self> {
+        let list = section.maybe_text("among", "a JSON pointer to a list");
+        let marks = Condition::read_all(section, "where", scope);
+        match list {
+            None if marks.is_empty() => None,
+            None => {
+                section.wrong("where", "stands without `among`: name the list whose entry is meant");
+                None
+            }
+            Some(list) => {
+                if marks.is_empty() {
+                    section.wrong("where", "is missing: say by what the one entry of the list is recognised");
+                }
+                pointer_at(section, "among", list).map(|list| Self { list, marks })
+            }
+        }
+    }
+
+    /// The entry that bears the marks; none if there are several, since then it cannot be told which is meant.
+    fn only<'a>(&self, subject: Subject<'a>, context: &Context<'_>) -> Option<&'a Answered> {
+        let list = subject.body.pointer(&self.list)?.as_array()?;
+        let mut fitting = list.iter().filter(|entry| {
+            self.marks
+                .iter()
+                .all(|mark| mark.holds(Subject { body: entry, ..subject }, context))
+        });
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first)
     }
 }
 

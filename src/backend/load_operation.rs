@@ -16,6 +16,7 @@ use super::params::Params;
 use super::retry::{Replay, Window};
 use super::template::{Expression, Names, Path, Reference, expressions};
 use crate::domain::draft::KeyPlacement;
+use crate::domain::json::Json;
 use crate::domain::name::{OperationName, ResourceType};
 use crate::domain::operation::Consequence;
 use crate::settings::{Section, one_of};
@@ -68,6 +69,7 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
         }
         _ => {}
     }
+    let sample = section.maybe_sub("sample").and_then(|sub| sample(sub, &params, shared.currencies));
     let mut names = Names {
         params: params.leaves(),
         facts: BTreeSet::new(),
@@ -92,8 +94,27 @@ pub(super) fn operation(section: Section<'_>, shared: &Shared<'_>) -> Option<Bui
         resource_param,
         params,
         amount,
+        sample,
         action,
     }))
+}
+
+/// Parameters of an example, which must be such as a caller could send.
+fn sample(sub: Section<'_>, params: &Params, currencies: &Currencies) -> Option<Json> {
+    let table: toml::Table = sub.entries().map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    let given = serde_json::to_value(table).ok().and_then(|value| Json::from_value(&value).ok());
+    let Some(given) = given else {
+        sub.wrong("", "holds what no parameter can: expected texts, whole numbers, true or false");
+        return None;
+    };
+    let checked = params.check(&given, currencies);
+    if let Err(mistakes) = &checked {
+        for mistake in mistakes {
+            sub.wrong("", mistake.to_string());
+        }
+    }
+    sub.close();
+    checked.ok()
 }
 
 /// What an operation without a readable consequence is judged as, so that its other mistakes show; it is not loaded either way. `None` if nothing tells.

@@ -74,7 +74,7 @@ pub(super) fn rules(
             }
         }
         if let (Some(Outcome::Failed), Some(statuses)) = (outcome, &statuses) {
-            failed(&sub, statuses, &require);
+            failed(&sub, statuses, &when, &require);
         }
         sub.close();
         // What could not be read was noted, so nothing is loaded; it stands for anything here, so that no other check stumbles over it.
@@ -91,17 +91,20 @@ pub(super) fn rules(
 }
 
 /// What may be called `failed`, which ends a draft as certainly not done.
-fn failed(sub: &Section<'_>, statuses: &Statuses, require: &[Condition]) {
+fn failed(sub: &Section<'_>, statuses: &Statuses, when: &[Condition], require: &[Condition]) {
     if statuses.meets(500..=599) {
         sub.wrong(
             "outcome",
             "a status of 5xx does not say that nothing was done, so it cannot be `failed`: write `ambiguous`, or take it out of `status`",
         );
     }
-    if statuses.meets(200..=299) && require.is_empty() {
+    // An error within a 2xx repeats nothing of the draft: there the answer must both hold the error and lack what would have been made.
+    let refusal = when.iter().any(Condition::asks_presence) && when.iter().any(Condition::asks_absence);
+    if statuses.meets(200..=299) && require.is_empty() && !refusal {
         sub.wrong(
             "require",
-            "is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter",
+            "is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter; or, for an error \
+             within, ask under `when` that the error is there (`exists = true`) and that what would have been made is not (`exists = false`)",
         );
     }
 }
@@ -246,7 +249,16 @@ pub(super) fn reconcile(
         Replay,
         Get,
         List,
+        Follow,
+        Show,
     }
+    const KINDS: &[(&str, Kind)] = &[
+        ("replay", Kind::Replay),
+        ("get", Kind::Get),
+        ("list", Kind::List),
+        ("follow", Kind::Follow),
+        ("show", Kind::Show),
+    ];
     let mut out = Vec::new();
     let subs = section.subs("reconcile");
     if subs.is_empty() {
@@ -258,7 +270,7 @@ pub(super) fn reconcile(
     for sub in subs {
         let name = sub.text("name", "a name for the step");
         let place = |path: &str| Path::read(path, &sub.at("path"), scope, sub.log());
-        let kind = match sub.word("kind", &[("replay", Kind::Replay), ("get", Kind::Get), ("list", Kind::List)]) {
+        let kind = match sub.word("kind", KINDS) {
             None => continue,
             Some(Kind::Replay) => {
                 if *placement == KeyPlacement::None {
@@ -284,8 +296,16 @@ pub(super) fn reconcile(
                 })
             }
             Some(Kind::List) => list(&sub, scope, body, rules),
+            Some(Kind::Follow) => follow(&sub, scope, body, rules),
+            Some(Kind::Show) => {
+                judged_by(&sub, rules);
+                found_path(&sub, "path", scope).map(|path| StepKind::Show { path })
+            }
         };
-        let absent = absent(&sub, placement, total_timeout);
+        let absent = match kind {
+            Some(StepKind::Show { .. }) => None,
+            _ => absent(&sub, placement, total_timeout),
+        };
         if let (Some(_), Some(StepKind::List { next: None, .. })) = (absent, &kind) {
             sub.wrong(
                 "next",
@@ -310,6 +330,90 @@ fn list(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>, rules: &[Rule]
         .and_then(|path| Path::read(path, &sub.at("path"), scope, sub.log()));
     let query = expressions(sub.maybe_sub("query"), scope);
     let items = pointer(sub, "items");
+    let within = sub
+        .maybe_text("within", "a JSON pointer")
+        .and_then(|text| pointer_at(sub, "within", text));
+    let matching = marked(sub, scope, body);
+    judged_by(sub, rules);
+    let next = sub.maybe_sub("next").and_then(next_page);
+    Some(StepKind::List {
+        path: path?,
+        query,
+        items: items?,
+        within,
+        matching,
+        next,
+    })
+}
+
+/// How a list goes on.
+fn next_page(next: Section<'_>) -> Option<NextPage> {
+    let more = pointer(&next, "more");
+    let param = next.text("param", "the query's name for where the next page starts");
+    let last = pointer(&next, "last");
+    let pages = next.maybe_integer("pages").unwrap_or(10);
+    let pages = usize::try_from(pages).ok().filter(|n| (1..=100).contains(n));
+    if pages.is_none() {
+        next.wrong("pages", "expected 1 to 100");
+    }
+    next.close();
+    Some(NextPage {
+        more: more?,
+        param: param?.to_owned(),
+        last: last?,
+        pages: pages?,
+    })
+}
+
+/// One resource that lists ids, and each of what it lists.
+fn follow(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>, rules: &[Rule]) -> Option<StepKind> {
+    let path = sub
+        .text("path", "a path")
+        .and_then(|path| Path::read(path, &sub.at("path"), scope, sub.log()));
+    let require = Condition::read_all(sub, "require", scope);
+    if !require
+        .iter()
+        .flat_map(Condition::equal_to)
+        .any(|reference| matches!(reference, Reference::Param(_)))
+    {
+        sub.wrong(
+            "require",
+            "does not compare anything with a parameter: a list counts only if the answer is about this draft's resource",
+        );
+    }
+    let ids = pointer(sub, "ids");
+    let each = found_path(sub, "each", scope);
+    let most = sub.maybe_integer("most").unwrap_or(20);
+    let most = usize::try_from(most).ok().filter(|n| (1..=100).contains(n));
+    if most.is_none() {
+        sub.wrong("most", "expected 1 to 100");
+    }
+    let matching = marked(sub, scope, body);
+    judged_by(sub, rules);
+    Some(StepKind::Follow {
+        path: path?,
+        require,
+        ids: ids?,
+        each: each?,
+        most: most?,
+        matching,
+    })
+}
+
+/// A path with `{found.id}` in it.
+fn found_path(sub: &Section<'_>, key: &str, scope: Scope<'_>) -> Option<Path> {
+    let others = [scope.others, &[("found.id", Reference::Found)]].concat();
+    let scope = Scope { others: &others, ..scope };
+    let path = Path::read(sub.text(key, "a path with `{found.id}`")?, &sub.at(key), scope, sub.log())?;
+    if !path.holds(&Reference::Found) {
+        sub.wrong(key, "does not hold `{found.id}`: every look would be at the same thing");
+        return None;
+    }
+    Some(path)
+}
+
+/// By what this draft's result is recognised among others.
+fn marked(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>) -> Vec<Condition> {
     let matching = Condition::read_all(sub, "match", scope);
     let marks: Vec<&Reference> = matching
         .iter()
@@ -329,36 +433,17 @@ fn list(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>, rules: &[Rule]
             "compares with a mark that `request.body` does not send: put `{draft.id}` or `{idem.key}` there",
         );
     }
+    matching
+}
+
+/// What was found is read by the rules for the write's own answer.
+fn judged_by(sub: &Section<'_>, rules: &[Rule]) {
     if !rules
         .iter()
         .any(|rule| rule.outcome == Outcome::Applied && rule.statuses.covers(200))
     {
         sub.wrong("", "needs a `classify` rule for status 200 that judges the entry that was found");
     }
-    let next = sub.maybe_sub("next").and_then(|next| {
-        let more = pointer(&next, "more");
-        let param = next.text("param", "the query's name for where the next page starts");
-        let last = pointer(&next, "last");
-        let pages = next.maybe_integer("pages").unwrap_or(10);
-        let pages = usize::try_from(pages).ok().filter(|n| (1..=100).contains(n));
-        if pages.is_none() {
-            next.wrong("pages", "expected 1 to 100");
-        }
-        next.close();
-        Some(NextPage {
-            more: more?,
-            param: param?.to_owned(),
-            last: last?,
-            pages: pages?,
-        })
-    });
-    Some(StepKind::List {
-        path: path?,
-        query,
-        items: items?,
-        matching,
-        next,
-    })
 }
 
 /// What "not found" means: nothing, unless the file says after how long and how often it is a proof.

@@ -48,11 +48,14 @@ pub use wire::{Broken, Connect, Outgoing, Wire};
 use crate::domain::draft::{AdapterRef, CompiledRequest, IdempotencyKey};
 use crate::domain::name::{BackendName, OperationName};
 
-/// The backend files that come with the program: name and text.
+/// The backend files that `writ init` starts from: name and text.
 pub const SHIPPED: [(&str, &str); 2] = [
     ("shop.toml", include_str!("../../policies/backends/shop.toml")),
     ("stripe.toml", include_str!("../../policies/backends/stripe.toml")),
 ];
+
+/// Examples of further backends, which an operator enables by putting the text into the directory of backend files: name and text.
+pub const EXAMPLES: [(&str, &str); 1] = [("square.toml", include_str!("../../policies/backends/square.toml"))];
 
 /// Every configured backend and what it can be asked to do.
 #[derive(Debug)]

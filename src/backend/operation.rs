@@ -188,6 +188,7 @@ pub struct Operation {
     pub(super) resource_param: String,
     pub(super) params: Params,
     pub(super) amount: Option<(String, String)>,
+    pub(super) sample: Option<Json>,
     pub(super) action: Action,
 }
 
@@ -275,6 +276,12 @@ impl Operation {
         self.backend.exponent(currency)
     }
 
+    /// Parameters of an example, if the file gives any; they fit the declaration.
+    #[must_use]
+    pub const fn sample(&self) -> Option<&Json> {
+        self.sample.as_ref()
+    }
+
     /// When and how often it may be sent again; `None` for reads.
     #[must_use]
     pub fn retry(&self) -> Option<&Retry> {
@@ -351,6 +358,7 @@ impl Operation {
             key: None,
             version: draft.resource.version.as_deref(),
             exponent: self.exponent_of(draft.amount),
+            found: None,
         }
     }
 }

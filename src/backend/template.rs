@@ -23,6 +23,8 @@ pub(super) enum Reference {
     Key,
     /// The resource's version.
     Version,
+    /// The backend's own id of what was made, as an answer or a list gave it.
+    Found,
 }
 
 /// Which names may stand in a hole at some place.
@@ -59,6 +61,7 @@ pub(super) struct Context<'a> {
     pub(super) key: Option<&'a str>,
     pub(super) version: Option<&'a str>,
     pub(super) exponent: Option<u8>,
+    pub(super) found: Option<&'a str>,
 }
 
 impl Context<'_> {
@@ -70,6 +73,7 @@ impl Context<'_> {
             Reference::DraftId => text(self.draft?.to_string()),
             Reference::Key => text(self.key?.to_owned()),
             Reference::Version => text(self.version?.to_owned()),
+            Reference::Found => text(self.found?.to_owned()),
         }
     }
 }
@@ -174,14 +178,22 @@ impl Expression {
 
     /// Every name the value depends on.
     pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
-        let parts: &[Part] = match &self.source {
-            Source::Literal(_) => &[],
-            Source::Parts(parts) => parts,
-        };
-        parts.iter().filter_map(|part| match part {
+        self.parts().iter().filter_map(|part| match part {
             Part::Hole(reference) => Some(reference),
             Part::Text(_) => None,
         })
+    }
+
+    /// Whether whatever it stands for begins with this character.
+    pub(super) fn starts_with(&self, c: char) -> bool {
+        self.literals().next().is_some_and(|text| text.starts_with(c)) && !matches!(self.parts().first(), Some(Part::Hole(_)))
+    }
+
+    fn parts(&self) -> &[Part] {
+        match &self.source {
+            Source::Literal(_) => &[],
+            Source::Parts(parts) => parts,
+        }
     }
 
     /// Every text of the value that is sent as it stands.
@@ -211,6 +223,13 @@ impl Path {
             return None;
         }
         parts(text, place, scope, log).map(Self)
+    }
+
+    /// Whether one of its holes is this.
+    pub(super) fn holds(&self, wanted: &Reference) -> bool {
+        self.0
+            .iter()
+            .any(|part| matches!(part, Part::Hole(reference) if reference == wanted))
     }
 
     /// The path with every hole percent-encoded; `None` if a value is absent, or would be read as `.` or `..`.

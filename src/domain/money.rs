@@ -135,6 +135,24 @@ pub fn decimal(minor: i64, exponent: u8) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
+/// The minor units of a decimal text such as `240.00` or `240.0`, exactly; `None` if it is no plain decimal or is finer than `exponent` decimals.
+#[must_use]
+pub fn minor(text: &str, exponent: u8) -> Option<i64> {
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    let (sign, plain) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let (whole, fraction) = plain.split_once('.').unwrap_or((plain, "0"));
+    if whole.is_empty() || fraction.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let places = usize::from(exponent);
+    let (kept, rest) = fraction.split_at_checked(places).unwrap_or((fraction, ""));
+    if rest.bytes().any(|b| b != b'0') {
+        return None;
+    }
+    let units: i64 = format!("{whole}{kept:0<places$}").parse().ok()?;
+    (units <= MAX_SAFE_INTEGER).then_some(sign * units)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +163,43 @@ mod tests {
         assert_eq!(decimal(5, 2), "0.05");
         assert_eq!(decimal(9000, 0), "9000");
         assert_eq!(decimal(1234, 3), "1.234");
+    }
+
+    #[test]
+    fn a_decimal_text_is_read_exactly_or_not_at_all() {
+        for (text, exponent, units) in [
+            ("240.00", 2, 24_000),
+            ("240.0", 2, 24_000),
+            ("240", 2, 24_000),
+            ("0.05", 2, 5),
+            ("-1.5", 2, -150),
+            ("9000", 0, 9_000),
+            ("9000.0", 0, 9_000),
+            ("1.234", 3, 1_234),
+            ("10.000", 2, 1_000),
+        ] {
+            assert_eq!(minor(text, exponent), Some(units), "{text}");
+        }
+        for (text, exponent) in [
+            ("240.001", 2),
+            ("9000.5", 0),
+            ("", 2),
+            (".5", 2),
+            ("5.", 2),
+            ("1e2", 2),
+            ("+1", 2),
+            ("1,000.00", 2),
+            (" 1", 2),
+            ("--1", 2),
+            ("99999999999999999", 2),
+        ] {
+            assert_eq!(minor(text, exponent), None, "{text}");
+        }
+        for units in [1, 99, 100, 24_000, MAX_SAFE_INTEGER] {
+            for exponent in 0..=4 {
+                assert_eq!(minor(&decimal(units, exponent), exponent), Some(units));
+            }
+        }
     }
 
     #[test]

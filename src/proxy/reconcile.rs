@@ -45,6 +45,9 @@ impl Parts {
         // understands, is no reason to send: at a backend that forgets keys that would be a second effect.
         let mut blind = false;
         for step in plan.operation.reconcile() {
+            if !step.applies(current.reference.as_deref()) {
+                continue;
+            }
             if step.is_replay() {
                 if !blind && self.may_send(&current, &plan) {
                     return self.send(current, &plan).await;
@@ -99,6 +102,9 @@ impl Parts {
         };
         let mut current = execution;
         for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
+            if !step.applies(current.reference.as_deref()) {
+                continue;
+            }
             current = self.look(current, &plan, step).await?;
             if current.state != ExecutionState::Pending {
                 break;
@@ -110,7 +116,9 @@ impl Parts {
     /// One look-up step, through all its pages.
     async fn look(&self, execution: ExecutionRecord, plan: &Plan<'_>, step: &Step) -> Result<ExecutionRecord, StoreError> {
         let mut answers = Vec::new();
-        let mut page = plan.operation.look_up(step, &plan.document, &execution.key);
+        let mut page = plan
+            .operation
+            .look_up(step, &plan.document, &execution.key, execution.reference.as_deref());
         let finding = loop {
             let Some(read) = page.take() else {
                 break Finding::Inconclusive {

@@ -175,6 +175,10 @@ fn judge(plan: &Plan<'_>, sent: &Sent, earlier_doubt: bool, now: Timestamp) -> (
     match outcome {
         Outcome::Applied => (Settled::Applied { reference }, with(true)),
         Outcome::Pending => (Settled::Pending { reference }, with(true)),
+        // A repetition shows what was made under the key, and that it has failed. It has an id, and what is read by that id is proof.
+        Outcome::Failed if earlier_doubt && answer.is_success() && plan.operation.shows() && reference.is_some() => {
+            (Settled::Pending { reference }, with(true))
+        }
         // The refusal is about this attempt. An earlier one may be the very reason for it.
         Outcome::Failed if earlier_doubt => (open(code::REFUSED_AFTER_DOUBT), with(true)),
         Outcome::Failed => (Settled::NotApplied { code: rule.clone() }, with(true)),

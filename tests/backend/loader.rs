@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use writ::backend::{Backends, SHIPPED, relocated};
+use writ::backend::{Backends, EXAMPLES, SHIPPED, relocated};
 
 fn text(name: &str) -> &'static str {
     SHIPPED.iter().find(|(file, _)| *file == name).unwrap().1
@@ -43,7 +43,7 @@ fn refund_refused(from: &str, to: &str, mistake: &str) {
 
 #[test]
 fn the_shipped_files_load() {
-    for (name, text) in SHIPPED {
+    for (name, text) in SHIPPED.iter().chain(&EXAMPLES) {
         assert_eq!(load(name, text), Vec::<String>::new());
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/backends");
@@ -56,6 +56,7 @@ fn the_shipped_files_load() {
             "email.update",
             "order.read",
             "refund.create",
+            "refund.square",
             "shipping_address.update"
         ]
     );
@@ -555,7 +556,7 @@ fn a_server_s_error_or_an_unbound_success_is_never_a_failure() {
     refund_refused(
         "require   = [{ pointer = \"/metadata/writ_draft\", equals = \"{draft.id}\" }]\n",
         "",
-        ".classify[refund failed or was cancelled].require: is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter",
+        ".classify[refund failed or was cancelled].require: is missing: a status of 2xx can be `failed` only if the answer is about this draft: compare it with `{draft.id}` or a parameter; or, for an error within, ask under `when` that the error is there (`exists = true`) and that what would have been made is not (`exists = false`)",
     );
 }
 

@@ -111,7 +111,7 @@ fn the_entry_with_the_draft_s_mark_is_judged_by_the_rules() {
 fn a_long_list_is_read_page_by_page_and_not_for_ever() {
     let lost = Lost::refund();
     let refund = operation(&lost.backends, "refund.create");
-    let first = refund.look_up(&refund.reconcile()[0], &lost.draft, &lost.key).unwrap();
+    let first = refund.look_up(&refund.reconcile()[0], &lost.draft, &lost.key, None).unwrap();
     assert_eq!(first.url, "http://127.0.0.1:9/v1/refunds?charge=ch_3Rw4821blender&limit=100");
     match lost.list(&[(vec![other("re_7")], true)]) {
         Finding::More(plan) => assert_eq!(plan.url, format!("{}&starting_after=re_7", first.url)),
@@ -155,7 +155,7 @@ fn a_look_comes_before_the_same_request_again() {
         let kinds: Vec<bool> = operation.reconcile().iter().map(writ::backend::Step::is_replay).collect();
         assert_eq!(kinds, [false, true], "{}", operation.name());
         let lost = Lost::refund();
-        assert_eq!(operation.look_up(&operation.reconcile()[1], &lost.draft, &lost.key), None);
+        assert_eq!(operation.look_up(&operation.reconcile()[1], &lost.draft, &lost.key, None), None);
     }
 }
 

@@ -59,7 +59,7 @@ impl Run {
     async fn look(&self, draft: &DraftDocument, key: &IdempotencyKey) -> Finding {
         let operation = self.operation(draft.operation.as_str());
         let step = &operation.reconcile()[0];
-        let plan = operation.look_up(step, draft, key).unwrap();
+        let plan = operation.look_up(step, draft, key, None).unwrap();
         let answer = self.clients.of(&plan.backend).unwrap().read(&plan, Credential::Read).await.unwrap();
         operation.evaluate(step, draft, key, &[answer])
     }

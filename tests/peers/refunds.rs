@@ -31,7 +31,12 @@ async fn shop(start: fn() -> Option<Server>, edits: Vec<(&'static str, &'static 
     let (server, charge) = started.await.unwrap()?;
     let line = Line::to(&server.url).await;
     let stripe = Some(line.url.clone());
-    let world = World::with(Setup { edits, stripe }).await;
+    let world = World::with(Setup {
+        edits,
+        stripe,
+        ..Setup::default()
+    })
+    .await;
     Some(Shop {
         world,
         line,

@@ -97,8 +97,8 @@ fn a_rule_that_another_queue_can_lift_is_found() {
 #[test]
 fn a_rule_that_needs_more_than_it_names_is_found() {
     let strict = Copy::new()
-        .edit("rules.cedar", "@queue(\"finance.refunds\") @need(\"1\")\nforbid (principal, action == Action::\"refund.create\", resource)\nwhen { resource.recent >= 3 }\nunless { context.signed[\"finance.refunds\"] >= 1 }",
-            "@queue(\"finance.refunds\") @need(\"1\")\nforbid (principal, action == Action::\"refund.create\", resource)\nwhen { resource.recent >= 3 }\nunless { context.signed[\"account.admins\"] >= 1 }")
+        .edit("rules.cedar", "@queue(\"finance.refunds\") @need(\"1\")\nforbid (principal, action in Action::\"refund\", resource)\nwhen { resource.recent >= 3 }\nunless { context.signed[\"finance.refunds\"] >= 1 }",
+            "@queue(\"finance.refunds\") @need(\"1\")\nforbid (principal, action in Action::\"refund\", resource)\nwhen { resource.recent >= 3 }\nunless { context.signed[\"account.admins\"] >= 1 }")
         .load();
     let case = r#"{"name": "third", "operation": "refund.create", "client": "a", "recent": 3, "amount": {"minor": 1, "currency": "usd"},
         "want": {"outcome": "ask", "rules": ["refund-velocity"], "all_of": [{"queue": "finance.refunds", "count": 1, "step_up": false}]}}"#;

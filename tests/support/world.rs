@@ -1,5 +1,6 @@
 //! A whole writ in one process, on a real store, before a real sandbox backend, reached through its router, on a clock of the test's own.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,6 +31,7 @@ use writ::store::Op;
 use writ::store::record::{ApproverEntry, ClientEntry};
 
 use super::{ManualClock, SeededEntropy};
+use crate::fakes::server::{READS, WRITES};
 
 /// Everything, running.
 pub struct World {
@@ -39,6 +41,8 @@ pub struct World {
     pub app: App,
     pub made: Created,
     pub config: Config,
+    /// The environment of every process that is started from here on.
+    pub env: BTreeMap<String, String>,
     /// Removed when the world is dropped.
     _dir: TempDir,
     router: Router,
@@ -84,6 +88,8 @@ pub struct Setup {
     pub edits: Vec<(&'static str, &'static str, String)>,
     /// Only payments, and at this address, instead of the sandbox for payments and shop.
     pub stripe: Option<String>,
+    /// Further backends: the example file's name without `.toml`, and where its server is. Their secrets come from [`World::env`].
+    pub examples: Vec<(&'static str, String)>,
 }
 
 impl Setup {
@@ -142,8 +148,18 @@ impl World {
             assert!(text.contains(from), "{} does not hold `{from}`", path.display());
             std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
         }
+        let mut env = BTreeMap::new();
+        for (name, url) in &setup.examples {
+            let file = format!("{name}.toml");
+            let (_, text) = writ::backend::EXAMPLES.iter().find(|(known, _)| *known == file).unwrap();
+            let text = writ::backend::relocated(&file, text, url).unwrap();
+            std::fs::write(options.dir.join("policies/backends").join(&file), text).unwrap();
+            for (role, secret) in [("FACTS", READS), ("READ", READS), ("WRITE", WRITES)] {
+                env.insert(format!("WRIT_{}_{role}_KEY", name.to_uppercase()), secret.to_owned());
+            }
+        }
         let config = Config::load(&made.config).unwrap();
-        let app = App::assemble(&config, Part::All, outside, &|_| None).unwrap();
+        let app = App::assemble(&config, Part::All, outside, &|name| env.get(name).cloned()).unwrap();
         let router = app.router();
         Self {
             clock,
@@ -152,6 +168,7 @@ impl World {
             app,
             made,
             config,
+            env,
             _dir: dir,
             router,
             arranged: AtomicUsize::new(0),
@@ -165,7 +182,7 @@ impl World {
             clock: self.clock.clone(),
             entropy: Arc::new(SeededEntropy::new(99 + self.others.fetch_add(1, Ordering::SeqCst))),
         };
-        let app = App::assemble(&self.config, Part::All, outside, &|_| None).unwrap();
+        let app = App::assemble(&self.config, Part::All, outside, &|name| self.env.get(name).cloned()).unwrap();
         let router = app.router();
         (app, router)
     }

@@ -1,0 +1,4 @@
+//! Refunds at the backends that come as examples, each end to end through the front door against a server of our own that follows its provider's shapes.
+
+mod square;
+mod support;
