@@ -259,7 +259,11 @@ fn the_operations_and_their_consequences_are_the_schemas() {
         ("customer.read", Consequence::Read),
         ("email.update", Consequence::Access),
         ("order.read", Consequence::Read),
+        ("refund.adyen", Consequence::Money),
         ("refund.create", Consequence::Money),
+        ("refund.paypal", Consequence::Money),
+        ("refund.shopify", Consequence::Money),
+        ("refund.square", Consequence::Money),
         ("shipping_address.update", Consequence::Write),
     ];
     assert_eq!(known, expected.map(|(name, consequence)| (name.to_owned(), consequence)));
