@@ -61,7 +61,7 @@ impl Listening {
             ("writ.toml", "[proxy]\n", more),
             ("writ.toml", "http://127.0.0.1:8700", "https://127.0.0.1:8700".to_owned()),
         ];
-        let world = World::with(Setup { edits, stripe: None }).await;
+        let world = World::with(Setup { edits, ..Setup::default() }).await;
         let (app, _) = world.another();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
