@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
+use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -59,6 +59,11 @@ fn the_lifecycle_page_lists_every_transition_as_the_code_has_it() {
             .iter()
             .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
     );
+    rows.extend(
+        StopTransition::ALL
+            .iter()
+            .map(|t| (t.event(), t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str())),
+    );
     for (event, from, to) in &rows {
         let start = format!("| `{event}` | ");
         let row = page
@@ -77,7 +82,9 @@ fn the_lifecycle_page_lists_every_transition_as_the_code_has_it() {
     let listed = page
         .lines()
         .filter(|l| {
-            l.starts_with("| `draft.") || l.starts_with("| `approval.") || l.starts_with("| `credential.") || l.starts_with("| `execution.")
+            ["draft", "approval", "credential", "execution", "stop"]
+                .iter()
+                .any(|entity| l.starts_with(&format!("| `{entity}.")))
         })
         .count();
     assert_eq!(listed, rows.len(), "a row for a transition that does not exist");

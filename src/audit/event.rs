@@ -6,11 +6,13 @@ use crate::domain::approval::Decision;
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, EventId, ExecutionId, RecordId, RequestId, VerdictId};
-use crate::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
+use crate::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 use crate::domain::money::Money;
 use crate::domain::name::{Audience, CaseId, KeyId, OperationName, PrincipalId, TenantId};
 use crate::domain::policy::{Outcome, PolicyRef};
 use crate::domain::time::Timestamp;
+
+use super::stop::StopPart;
 
 /// What kind of thing happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum EventKind {
     Credential(CredentialTransition),
     /// An execution changed state.
     Execution(ExecutionTransition),
+    /// A stop changed state.
+    Stop(StopTransition),
     /// Something that changes no state but must be known.
     Note(Note),
 }
@@ -36,6 +40,7 @@ impl EventKind {
             Self::Approval(t) => t.event(),
             Self::Credential(t) => t.event(),
             Self::Execution(t) => t.event(),
+            Self::Stop(t) => t.event(),
             Self::Note(n) => n.as_str(),
         }
     }
@@ -83,6 +88,10 @@ notes! {
     ExchangeDenied = "credential.exchange_denied",
     /// A credential was refused at the proxy.
     UseDenied = "credential.use_denied",
+    /// A client asked about a credential, or wanted it taken back, and was refused.
+    RevokeDenied = "credential.revoke_denied",
+    /// A request was not sent, because a stop covers it or its approval was taken back.
+    SendDenied = "execution.send_denied",
     /// The outcome of a sent request was looked up.
     LookUp = "execution.look_up",
     /// Another proxy took over an execution whose outcome is open.
@@ -348,6 +357,9 @@ pub struct EventBody {
     /// What the backend said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderPart>,
+    /// The stop that was placed or lifted, or that stands in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopPart>,
     /// Whom an administrative event is about: a client, an approver, a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -384,6 +396,7 @@ impl EventBody {
             execution: None,
             attempt: None,
             provider: None,
+            stop: None,
             subject: None,
             content_sha256: None,
             state: None,

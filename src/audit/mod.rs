@@ -2,8 +2,10 @@
 //! number; the tree over these bytes comes later and needs nothing but them.
 
 mod event;
+mod stop;
 
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
     EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart,
 };
+pub use stop::StopPart;

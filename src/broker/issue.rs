@@ -6,9 +6,9 @@ use super::details::{details, same_details};
 use super::review::{about_draft, of_rejection};
 use super::{AcceptError, Broker, Caller};
 use crate::approval::{RecordError, UnverifiedRecord};
-use crate::audit::{EventBody, EventKind, Note};
+use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::backend::{ReadError, Stale};
-use crate::domain::id::{CredentialId, DraftId, ExecutionId};
+use crate::domain::id::{CredentialId, DraftId, ExecutionId, StopId};
 use crate::domain::json::{Json, JsonError};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
 use crate::domain::name::{Audience, KeyId, OperationName, PrincipalId};
@@ -122,6 +122,9 @@ pub enum ExchangeError {
         /// Where it stands.
         state: ExecutionState,
     },
+    /// A stop covers it.
+    #[error("stop {0} covers the draft")]
+    Stopped(StopId),
     /// No key may sign now.
     #[error(transparent)]
     NoSigningKey(#[from] KeyRingError),
@@ -137,6 +140,7 @@ impl From<StoreError> for ExchangeError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Rejected(Rejection::ResourceBusy { execution, state }) => Self::ResourceBusy { execution, state },
+            StoreError::Rejected(Rejection::Stopped(stop)) => Self::Stopped(stop),
             StoreError::Rejected(Rejection::KeyRevoked(kid)) => Self::KeyRevoked(kid),
             StoreError::Rejected(Rejection::DraftIs(state)) => Self::NotApproved { state, reason: None },
             other => Self::Store(other),
@@ -166,7 +170,14 @@ impl Broker {
 
     async fn note_refusal(&self, caller: &Caller, draft: Option<DraftRecord>, error: &ExchangeError) {
         let Some(code) = error.denial() else { return };
-        let event = EventBody::new(EventKind::Note(Note::ExchangeDenied), caller.actor()).denied(code);
+        let stop = match error {
+            ExchangeError::Stopped(stop) => Some(StopPart::named(*stop)),
+            _ => None,
+        };
+        let event = EventBody {
+            stop,
+            ..EventBody::new(EventKind::Note(Note::ExchangeDenied), caller.actor()).denied(code)
+        };
         self.note_denial(caller, about_draft(event, draft)).await;
     }
 
@@ -301,6 +312,7 @@ impl ExchangeError {
             Self::AdapterChanged => Some("adapter_changed"),
             Self::ResourceMoved(_) => Some("resource_changed"),
             Self::ResourceBusy { .. } => Some("resource_busy"),
+            Self::Stopped(_) => Some("stopped"),
             Self::Store(StoreError::Rejected(rejection)) => Some(of_rejection(rejection)),
             Self::Store(_) => None,
         }

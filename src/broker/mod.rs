@@ -7,6 +7,8 @@ mod propose;
 mod recheck;
 mod retire;
 mod review;
+mod revoke;
+mod stop;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,6 +19,8 @@ pub use issue::{ExchangeError, ExchangeRequest, Issued, SubjectToken};
 pub use propose::{ProposeError, ProposeRequest};
 pub use retire::WithdrawError;
 pub use review::{AcceptError, Accepted};
+pub use revoke::{Introspection, RevokeApprovalError, TokenCallError};
+pub use stop::{StopError, StopRequest};
 
 use crate::approval::RecordSigner;
 use crate::audit::{Actor, ActorKind, EventBody};

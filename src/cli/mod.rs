@@ -2,6 +2,7 @@
 //!
 //! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood.
 
+mod approval;
 mod approve;
 mod approver;
 mod client;
@@ -22,6 +23,7 @@ mod policy;
 mod sandbox;
 mod serve;
 mod signal;
+mod stop;
 mod store;
 mod token;
 mod words;
@@ -66,6 +68,10 @@ enum Command {
     Draft(draft::DraftArgs),
     Approve(approve::Approve),
     Deny(approve::Deny),
+    Approval(approval::ApprovalArgs),
+    Stop(stop::Stop),
+    Resume(stop::Resume),
+    Stops(stop::StopsArgs),
     Token(token::TokenArgs),
     Execution(execution::ExecutionArgs),
     Handoff(handoff::HandoffArgs),
@@ -130,6 +136,10 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Draft(command) => command.run(context).await,
         Command::Approve(command) => command.run(context).await,
         Command::Deny(command) => command.run(context).await,
+        Command::Approval(command) => command.run(context).await,
+        Command::Stop(command) => command.run(context).await,
+        Command::Resume(command) => command.run(context).await,
+        Command::Stops(command) => command.run(context).await,
         Command::Token(command) => command.run(context),
         Command::Execution(command) => command.run(context).await,
         Command::Handoff(command) => command.run(context).await,

@@ -1,6 +1,7 @@
 //! Arguments of one word, and the words that several answers share.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -9,6 +10,7 @@ use crate::domain::money::Currency;
 use crate::domain::operation::Stage;
 use crate::domain::principal::{Authority, KeyKind, OperationPattern, Permission, Role};
 use crate::domain::time::Timestamp;
+use crate::settings::duration;
 
 /// The algorithm of an approver's key.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,12 +32,13 @@ impl Algorithm {
     }
 }
 
-const ROLES: [Role; 5] = [
+const ROLES: [Role; 6] = [
     Role::Orchestrator,
     Role::ApprovalService,
     Role::Proxy,
     Role::Auditor,
     Role::Operator,
+    Role::Security,
 ];
 
 /// A role by its word.
@@ -101,6 +104,12 @@ pub(super) fn authority(text: &str) -> Result<AuthorityArg, String> {
 /// A moment in RFC 3339, such as `2026-12-31T23:59:59Z`.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "expected a moment in RFC 3339 such as `2026-12-31T23:59:59Z`".to_owned())
+}
+
+/// A length of time, such as `30m` or `2h`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let span = duration(text).filter(|span| !span.is_zero());
+    span.ok_or_else(|| "expected a whole number and a unit such as `90s`, `30m`, `2h` or `1d`".to_owned())
 }
 
 /// The words of roles.

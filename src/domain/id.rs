@@ -106,6 +106,8 @@ identifiers! {
     OperationId = "opn";
     /// One HTTP request.
     RequestId = "req";
+    /// A stop: the kill switch, thrown for some of what could run.
+    StopId = "stp";
 }
 
 #[cfg(test)]

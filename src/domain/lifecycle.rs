@@ -129,6 +129,8 @@ transitions! {
         Expire = "expire": [Proposed, AwaitingApproval, Approved] => Expired,
         /// What the approval was given for no longer holds.
         MarkStale = "mark_stale": [Approved] => Stale,
+        /// Its approval was taken back.
+        Revoke = "revoke": [Approved] => Denied,
         /// An execution is claimed for it.
         Consume = "consume": [Approved] => Consumed,
         /// The execution was aborted before anything was sent.
@@ -270,6 +272,30 @@ transitions! {
         ResolveNotApplied = "resolve_not_applied": [HandedOff, Indeterminate, Pending] => NotApplied,
         /// The backend later said that it failed after all.
         Reopen = "reopen": [Applied, Pending] => NotApplied,
+    }
+}
+
+states! {
+    /// Where a stop stands.
+    StopState {
+        /// It stops what it covers, until its time is over.
+        Active = "active",
+        /// Somebody lifted it.
+        Lifted = "lifted",
+        /// Its time is over.
+        Lapsed = "lapsed",
+    }
+}
+
+transitions! {
+    /// What can happen to a stop.
+    StopTransition on StopState as "stop" {
+        /// The kill switch is thrown.
+        Place = "place": [] => Active,
+        /// What it covered may go on.
+        Lift = "lift": [Active] => Lifted,
+        /// Its time is over.
+        Lapse = "lapse": [Active] => Lapsed,
     }
 }
 

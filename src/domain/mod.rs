@@ -13,4 +13,5 @@ pub mod operation;
 pub mod policy;
 pub mod principal;
 pub mod secret;
+pub mod stop;
 pub mod time;

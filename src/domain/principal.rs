@@ -23,8 +23,10 @@ pub enum Role {
     Proxy,
     /// Reads what happened.
     Auditor,
-    /// Resolves what nobody else can.
+    /// Resolves what nobody else can, and stops what must not go on.
     Operator,
+    /// Stops what must not go on, and takes approvals and credentials back.
+    Security,
 }
 
 impl Role {
@@ -37,6 +39,7 @@ impl Role {
             Self::Proxy => "proxy",
             Self::Auditor => "auditor",
             Self::Operator => "operator",
+            Self::Security => "security",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Approvals: a signed record comes in.
+//! Approvals: a signed record comes in, and a granted approval is taken back.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::auth::{Authenticated, refused};
-use super::body::Strict;
+use super::body::{Segment, Strict};
 use super::problem::ProblemBody;
+use super::stops::ReasonBody;
 use super::view::DraftView;
 use super::{BrokerState, Problem};
 use crate::audit::Note;
+use crate::domain::id::ApprovalId;
 use crate::domain::principal::Role;
+use crate::store::stop::RevokedApproval;
 
 /// A signed approval record.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -58,4 +61,48 @@ pub(super) async fn accept(
         draft: DraftView::of(&accepted.draft, &caller.client),
     };
     Ok(axum::Json(view).into_response())
+}
+
+/// An approval that was taken back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevokedView {
+    /// The approval.
+    approval_id: String,
+    /// `nothing_sent`: the draft is closed, and nothing of it will be sent. `sent`: a request was sent, or may have been; the draft's execution says
+    /// where it stands, it is looked up as before, and it is not sent again.
+    reached: &'static str,
+    /// The draft as it stands now.
+    draft: DraftView,
+}
+
+impl RevokedView {
+    /// What came of taking this approval back.
+    pub(crate) fn of(id: ApprovalId, revoked: &RevokedApproval) -> Self {
+        Self {
+            approval_id: id.to_string(),
+            reached: revoked.reached.as_str(),
+            draft: DraftView::without_nonce(&revoked.draft),
+        }
+    }
+}
+
+/// Take a granted approval back, with everything it released and that was not sent.
+#[utoipa::path(
+    post, path = "/v1/approvals/{id}/revoke", operation_id = "revoke_approval", tag = "approvals", security(("client" = [])),
+    params(("id" = String, Path, description = "the approval's id")),
+    request_body = ReasonBody,
+    responses(
+        (status = 200, description = "the approval is taken back", body = RevokedView),
+        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn revoke(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Segment(id): Segment<ApprovalId>,
+    body: Strict<ReasonBody>,
+) -> Result<Response, Problem> {
+    let caller = auth.with_role(&[Role::ApprovalService, Role::Operator, Role::Security]).await?;
+    let revoked = state.broker.revoke_approval(&caller, id, body.value.reason()?).await?;
+    Ok(axum::Json(RevokedView::of(id, &revoked)).into_response())
 }

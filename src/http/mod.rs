@@ -11,7 +11,9 @@ mod handoffs;
 mod openapi;
 pub mod problem;
 mod reads;
+mod revoke;
 mod status;
+mod stops;
 mod token;
 mod view;
 mod wait;
@@ -29,9 +31,11 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use approvals::RevokedView;
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
+pub(crate) use stops::{StopStandingView, StopView};
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::WAITERS;
 
@@ -120,7 +124,13 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(drafts::bytes))
         .routes(routes!(drafts::withdraw))
         .routes(routes!(approvals::accept))
+        .routes(routes!(approvals::revoke))
         .routes(routes!(token::exchange))
+        .routes(routes!(revoke::revoke))
+        .routes(routes!(revoke::introspect))
+        .routes(routes!(stops::place, stops::list))
+        .routes(routes!(stops::show))
+        .routes(routes!(stops::resume))
         .routes(routes!(cases::show))
         .routes(routes!(events::list))
         .routes(routes!(well_known::authorization_server))

@@ -14,7 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
     tags(
         (name = "drafts", description = "What would be sent, stored and decided"),
         (name = "approvals", description = "Signed records over a draft's hash"),
-        (name = "credentials", description = "Exchange of an approval for a credential"),
+        (name = "credentials", description = "Exchange of an approval for a credential, and taking it back"),
+        (name = "stops", description = "The kill switch"),
         (name = "executions", description = "Spending a credential, once"),
         (name = "handoffs", description = "What only a person can find out"),
         (name = "reads", description = "Looking, never gated"),

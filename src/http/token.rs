@@ -3,6 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -152,7 +153,7 @@ fn token_type(what: &str, given: &str, expected: &str) -> Problem {
 }
 
 /// RFC 6749 section 3.2: parameters must not be repeated, and empty ones count as absent.
-async fn form(state: &BrokerState, request: Request) -> Result<ExchangeForm, Problem> {
+pub(super) async fn form<T: DeserializeOwned>(state: &BrokerState, request: Request) -> Result<T, Problem> {
     if body::media_type(&request).as_deref() != Some("application/x-www-form-urlencoded") {
         return Err(Problem::new(
             Code::MediaTypeUnsupported,

@@ -11,7 +11,7 @@ use crate::store::record::{ApprovalRecord, DraftRecord, ExecutionRecord, Executi
 
 /// What an operation touches.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct ResourceView {
+pub(crate) struct ResourceView {
     /// Its kind, such as `charge`.
     #[serde(rename = "type")]
     kind: String,
@@ -34,7 +34,7 @@ impl From<&Resource> for ResourceView {
 
 /// An amount in minor units.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct AmountView {
+pub(crate) struct AmountView {
     /// Minor units.
     minor: i64,
     /// ISO 4217, lower case.

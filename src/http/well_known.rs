@@ -18,6 +18,14 @@ pub(super) struct Metadata {
     token_endpoint: String,
     /// How clients authenticate there.
     token_endpoint_auth_methods_supported: Vec<&'static str>,
+    /// Where credentials are taken back (RFC 7009).
+    revocation_endpoint: String,
+    /// How clients authenticate there.
+    revocation_endpoint_auth_methods_supported: Vec<&'static str>,
+    /// Where credentials are asked about (RFC 7662).
+    introspection_endpoint: String,
+    /// How clients authenticate there.
+    introspection_endpoint_auth_methods_supported: Vec<&'static str>,
     /// The grant types.
     grant_types_supported: Vec<&'static str>,
     /// The types of authorization details.
@@ -39,6 +47,10 @@ pub(super) async fn authorization_server(State(state): State<BrokerState>) -> ax
         issuer: url.to_owned(),
         token_endpoint: format!("{url}/oauth2/token"),
         token_endpoint_auth_methods_supported: vec!["client_secret_basic"],
+        revocation_endpoint: format!("{url}/oauth2/revoke"),
+        revocation_endpoint_auth_methods_supported: vec!["client_secret_basic"],
+        introspection_endpoint: format!("{url}/oauth2/introspect"),
+        introspection_endpoint_auth_methods_supported: vec!["client_secret_basic"],
         grant_types_supported: vec![GRANT_TYPE],
         authorization_details_types_supported: vec!["urn:writ:authorization:draft"],
         response_types_supported: Vec::new(),

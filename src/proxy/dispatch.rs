@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Parts, Plan, PlanError};
+use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::backend::{Credential, Sent, Stale};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
@@ -33,6 +34,12 @@ pub(super) enum Precondition {
 
 /// What stands on an execution while the backend cannot say whether what was approved still holds.
 pub(super) const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
+
+/// What stands on an execution that a stop keeps from being sent.
+pub(super) const STOPPED: &str = "stopped";
+
+/// What stands on an execution whose approval was taken back before it was sent again.
+pub(super) const APPROVAL_REVOKED: &str = "approval_revoked";
 
 impl Permit {
     /// Whether it may still be used. By a clock that was set back since it was given, nobody can tell.
@@ -77,6 +84,12 @@ impl Parts {
             Err(StoreError::Rejected(over @ (Rejection::WindowExpired(_) | Rejection::DraftExpired(_)))) => {
                 tracing::warn!(execution.id = %id, why = %over, "the time for the first send is over; nothing is sent");
                 self.abort(&claimed, "execution_window_over", AfterAbort::Release).await
+            }
+            // Kept as a claim it would be sent the moment the stop is lifted, however long that takes. Given up, it is approved again, and
+            // whoever still wants it then exchanges again, which looks at everything anew.
+            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => {
+                self.note_unsent(&claimed, &stopped).await;
+                self.abort(&claimed, STOPPED, AfterAbort::Release).await
             }
             other => other,
         }
@@ -136,6 +149,22 @@ impl Parts {
             return Sent::NotSent { why };
         }
         self.clients.send(&permit.request, &permit.key).await
+    }
+
+    /// Writes down that a request was not sent, and what stood in the way.
+    pub(super) async fn note_unsent(&self, execution: &ExecutionRecord, why: &Rejection) {
+        tracing::warn!(execution.id = %execution.id, %why, "a request was not sent");
+        let (code, stop) = match why {
+            Rejection::Stopped(stop) => (STOPPED, Some(StopPart::named(*stop))),
+            _ => (APPROVAL_REVOKED, None),
+        };
+        let event = EventBody {
+            stop,
+            ..execution.tell(EventBody::new(EventKind::Note(Note::SendDenied), self.actor()).denied(code))
+        };
+        if let Err(error) = self.store.note(self.op(None), event).await {
+            tracing::error!(execution.id = %execution.id, %error, "a denial could not be written to the audit log");
+        }
     }
 
     async fn abort(&self, execution: &ExecutionRecord, code: &str, then: AfterAbort) -> Result<ExecutionRecord, StoreError> {

@@ -1,7 +1,7 @@
 //! Reconcile: an outcome nobody knows is looked up, in the order the backend's file gives; the same key goes again only where the file says the
 //! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
 
-use super::dispatch::{PRECONDITION_UNREADABLE, Precondition};
+use super::dispatch::{APPROVAL_REVOKED, PRECONDITION_UNREADABLE, Precondition, STOPPED};
 use super::handoff::Reason;
 use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
@@ -50,7 +50,7 @@ impl Parts {
             }
             if step.is_replay() {
                 if !blind && self.may_send(&current, &plan) {
-                    return self.send(current, &plan).await;
+                    return self.repeat(current, &plan).await;
                 }
                 continue;
             }
@@ -83,8 +83,37 @@ impl Parts {
             Err(StoreError::Rejected(Rejection::WindowExpired(_) | Rejection::DraftExpired(_))) => {
                 self.never_applied(&unsent, plan, "execution_window_over").await
             }
+            Err(StoreError::Rejected(revoked @ Rejection::ApprovalIs(_))) => {
+                self.note_unsent(&unsent, &revoked).await;
+                self.never_applied(&unsent, plan, APPROVAL_REVOKED).await
+            }
+            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => self.wait_out(&unsent, plan, &stopped, STOPPED).await,
             other => other,
         }
+    }
+
+    /// Sends once more what may have been executed, which finds out: unless a stop covers it, or its approval was taken back. Then it is only
+    /// looked up.
+    async fn repeat(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
+        let unsent = execution.clone();
+        match self.send(execution, plan).await {
+            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => self.wait_out(&unsent, plan, &stopped, STOPPED).await,
+            Err(StoreError::Rejected(revoked @ Rejection::ApprovalIs(_))) => self.wait_out(&unsent, plan, &revoked, APPROVAL_REVOKED).await,
+            other => other,
+        }
+    }
+
+    /// Leaves the outcome open, to be looked at again later.
+    async fn wait_out(
+        &self,
+        execution: &ExecutionRecord,
+        plan: &Plan<'_>,
+        why: &Rejection,
+        code: &str,
+    ) -> Result<ExecutionRecord, StoreError> {
+        self.note_unsent(execution, why).await;
+        let open = Settled::Indeterminate { code: code.to_owned() };
+        self.found(execution, plan, "send", open, None).await
     }
 
     /// Nothing that was sent was executed, and nothing more will be sent.

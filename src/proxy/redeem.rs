@@ -1,7 +1,7 @@
 //! Redeem: verify the credential offline, then spend it, consume the draft and claim the execution in one step, or do none of the three.
 
 use super::Proxy;
-use crate::audit::{Actor, ActorKind, CredentialPart, EventBody, EventKind, Note};
+use crate::audit::{Actor, ActorKind, CredentialPart, EventBody, EventKind, Note, StopPart};
 use crate::domain::digest::DraftHash;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
@@ -107,7 +107,12 @@ impl Proxy {
     async fn note_refusal(&self, request: RequestId, seen: Seen, error: &ExecuteError) {
         if let Some(code) = error.denial() {
             // The denial stands, written down or not.
-            let _ = self.note(request, seen.event().denied(code)).await;
+            let stop = match error {
+                ExecuteError::Refused(Rejection::Stopped(stop)) => Some(StopPart::named(*stop)),
+                _ => None,
+            };
+            let event = EventBody { stop, ..seen.event() };
+            let _ = self.note(request, event.denied(code)).await;
         }
     }
 
@@ -184,6 +189,7 @@ impl ExecuteError {
                 Rejection::GrantMismatch | Rejection::HashMismatch => "credential_draft_mismatch",
                 Rejection::NotFound => "credential_unknown",
                 Rejection::ResourceBusy { .. } => "resource_busy",
+                Rejection::Stopped(_) => "stopped",
                 Rejection::DraftExpired(_) => "draft_expired",
                 Rejection::WindowExpired(_) => "execution_window_over",
                 _ => "draft_not_executable",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Parts, Plan};
-use crate::audit::{DraftPart, EventBody, EventKind, EventOutcome, ExecutionPart, Note, ProviderPart};
+use crate::audit::{EventBody, EventKind, EventOutcome, Note, ProviderPart};
 use crate::backend::{Answer, Classified, Next, Outcome, Sent};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
@@ -91,26 +91,13 @@ impl Parts {
         let event = EventBody {
             outcome: EventOutcome::Unknown,
             code: Some(result.outcome.clone()),
-            tenant: Some(execution.tenant.clone()),
-            operation: Some(execution.operation.clone()),
-            resource: Some(execution.resource.clone()),
-            amount: execution.amount,
-            draft: Some(DraftPart {
-                id: execution.draft,
-                hash: execution.hash,
-            }),
-            execution: Some(ExecutionPart {
-                id: execution.id,
-                idempotency_key: execution.key,
-                fence: execution.fence,
-            }),
             provider: Some(ProviderPart {
                 status: result.status,
                 reference,
                 rule: result.rule.clone(),
                 body_sha256: result.body_sha256,
             }),
-            ..EventBody::new(EventKind::Note(Note::LateAnswer), self.actor())
+            ..execution.tell(EventBody::new(EventKind::Note(Note::LateAnswer), self.actor()))
         };
         if let Err(error) = self.store.note(self.op(None), event).await {
             tracing::error!(execution.id = %execution.id, %error, "nor could the evidence be written to the audit log");

@@ -27,6 +27,8 @@ impl Proxy {
                     tracing::warn!(execution.id = %id, %why, "nothing is sent for an execution");
                     return;
                 }
+                // Its approval was taken back while this one was on the way to sending it: it was given up for us.
+                Err(StoreError::Rejected(Rejection::ExecutionIs(ExecutionState::Aborted))) => return,
                 Err(error) => {
                     tracing::error!(execution.id = %id, %error, "an execution stopped on the way; the sweep goes on with it when its lease runs out");
                     return;

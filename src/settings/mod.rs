@@ -7,4 +7,4 @@ mod section;
 pub(crate) use address::without_secrets;
 pub(crate) use mistake::Log;
 pub use mistake::{Mistake, Mistakes};
-pub(crate) use section::{Section, one_of};
+pub(crate) use section::{Section, duration, one_of};

@@ -217,7 +217,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+/// A length of time: a whole number and `ms`, `s`, `m`, `h` or `d`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at_checked(digits)?;
     let number: u64 = number.parse().ok()?;

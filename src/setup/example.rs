@@ -1,6 +1,5 @@
 //! The example's people and programs: enough to try everything, to be replaced by one's own.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,17 +150,17 @@ pub(super) fn example_clients(backends: &Backends, now: Timestamp) -> Result<Vec
         }
     }
     let rows = [
-        ("support-agent", Role::Orchestrator, Some(owner), permissions),
-        ("review-desk", Role::ApprovalService, None, Vec::new()),
-        ("security", Role::Auditor, None, Vec::new()),
-        ("operations", Role::Operator, None, Vec::new()),
+        ("support-agent", &[Role::Orchestrator][..], Some(owner), permissions),
+        ("review-desk", &[Role::ApprovalService], None, Vec::new()),
+        ("security", &[Role::Auditor, Role::Security], None, Vec::new()),
+        ("operations", &[Role::Operator], None, Vec::new()),
     ];
     rows.into_iter()
-        .map(|(id, role, owner, permissions)| {
+        .map(|(id, roles, owner, permissions)| {
             Ok(Client {
                 id: id.parse().map_err(name)?,
                 tenant: "main".parse().map_err(name)?,
-                roles: BTreeSet::from([role]),
+                roles: roles.iter().copied().collect(),
                 owner,
                 permissions,
                 created_at: now,

@@ -24,11 +24,12 @@ use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
     Swept,
 };
+use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use super::tally::Tally;
 use crate::audit::{Actor, EventBody};
 use crate::domain::digest::Digest;
-use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId};
-use crate::domain::name::{ClientId, KeyId, PrincipalId};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
+use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use crate::domain::principal::{ApproverKey, Authority};
 
 /// One intent to change the store.
@@ -113,6 +114,19 @@ pub trait Store: Send + Sync {
     /// `execution.reopen`.
     async fn reopen(&self, op: Op, reopen: Reopen) -> Result<Applied<ExecutionRecord>, StoreError>;
 
+    /// `stop.place`: from its commit on nothing that the stop covers is issued, spent or sent. What is in flight is listed in the same step.
+    async fn place_stop(&self, op: Op, place: PlaceStop) -> Result<Applied<StopStanding>, StoreError>;
+
+    /// `stop.lift`; one that has ended stays as it ended.
+    async fn lift_stop(&self, op: Op, lift: LiftStop) -> Result<Applied<StopRecord>, StoreError>;
+
+    /// `approval.revoke`, with `draft.revoke`, `credential.revoke` and `execution.abort` as far as nothing was sent; what was sent is not sent
+    /// again. Refused once the outcome is final.
+    async fn revoke_approval(&self, op: Op, revoke: RevokeApproval) -> Result<Applied<RevokedApproval>, StoreError>;
+
+    /// `credential.revoke`; one that is spent or ended stays as it is.
+    async fn revoke_credential(&self, op: Op, revoke: RevokeCredential) -> Result<Applied<CredentialRecord>, StoreError>;
+
     /// Writes an event that changes no state: a denial, a read.
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError>;
 
@@ -166,6 +180,15 @@ pub trait Store: Send + Sync {
 
     /// A credential.
     async fn credential(&self, id: CredentialId) -> Result<Option<CredentialRecord>, StoreError>;
+
+    /// Whether a credential could be redeemed now, but for another execution on the same resource.
+    async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError>;
+
+    /// A stop with what is in flight within its scope. A tenant sees its own stops and those of every tenant, and of what is in flight its own.
+    async fn stop(&self, id: StopId, viewer: Option<TenantId>) -> Result<Option<StopStanding>, StoreError>;
+
+    /// The stops that are in force, or all of them, in the order of their ids.
+    async fn stops(&self, viewer: Option<TenantId>, which: Stops) -> Result<Vec<StopRecord>, StoreError>;
 
     /// An execution.
     async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, StoreError>;

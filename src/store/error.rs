@@ -1,6 +1,6 @@
 //! Why a transition has no result.
 
-use crate::domain::id::{ExecutionId, OperationId, RecordId};
+use crate::domain::id::{ExecutionId, OperationId, RecordId, StopId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
 use crate::domain::time::Timestamp;
@@ -71,6 +71,12 @@ pub enum Rejection {
         /// Where it stands.
         state: ExecutionState,
     },
+    /// A stop covers it.
+    #[error("stop {0} covers it")]
+    Stopped(StopId),
+    /// The stop's time would be over before it begins.
+    #[error("the stop would have ended at {0}")]
+    StopEnded(Timestamp),
     /// Somebody else has taken over since: the lease or fencing token is not the current one.
     #[error("the lease was lost: fencing token {given}, now {current}")]
     Fenced {

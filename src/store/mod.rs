@@ -6,6 +6,7 @@ pub mod health;
 pub mod intent;
 pub mod record;
 pub mod sqlite;
+pub mod stop;
 pub mod tally;
 
 pub use contract::{Applied, Op, Store};

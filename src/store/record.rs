@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{DraftPart, EventBody};
+use crate::audit::{DraftPart, EventBody, ExecutionPart};
 use crate::domain::approval::Decision;
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
@@ -124,6 +124,9 @@ pub struct ApprovalRecord {
     pub expires_at: Timestamp,
     /// First moment the grant can no longer be exchanged or executed; absent until it is granted.
     pub execute_by: Option<Timestamp>,
+    /// Who took it back after it was granted, and why.
+    #[serde(default)]
+    pub revocation: Option<Closing>,
     /// The records that came, oldest first.
     pub records: Vec<SignedRecord>,
 }
@@ -270,6 +273,33 @@ pub struct ExecutionRecord {
 }
 
 impl ExecutionRecord {
+    /// The event, told of this execution and its draft.
+    #[must_use]
+    pub fn tell(&self, event: EventBody) -> EventBody {
+        EventBody {
+            tenant: Some(self.tenant.clone()),
+            operation: Some(self.operation.clone()),
+            resource: Some(self.resource.clone()),
+            amount: self.amount,
+            draft: Some(DraftPart {
+                id: self.draft,
+                hash: self.hash,
+            }),
+            execution: Some(self.part()),
+            ..event
+        }
+    }
+
+    /// This execution, as an event names it.
+    #[must_use]
+    pub const fn part(&self) -> ExecutionPart {
+        ExecutionPart {
+            id: self.id,
+            idempotency_key: self.key,
+            fence: self.fence,
+        }
+    }
+
     /// Whether an earlier attempt may have had its effect: one without a result, or with one that proves nothing.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {

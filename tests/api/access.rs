@@ -17,7 +17,7 @@ const NOTHING: &str = "0192f0c1a2b37c4d8e5f60718293a4b5";
 
 /// Every call that a client authenticates for, with the roles that may make it.
 fn calls() -> Vec<(&'static str, String, &'static [Role])> {
-    use Role::{ApprovalService, Auditor, Operator, Orchestrator, Proxy};
+    use Role::{ApprovalService, Auditor, Operator, Orchestrator, Proxy, Security};
     vec![
         ("POST", "/v1/drafts".to_owned(), &[Orchestrator]),
         ("GET", "/v1/drafts".to_owned(), &[Orchestrator, ApprovalService, Auditor, Operator]),
@@ -47,6 +47,17 @@ fn calls() -> Vec<(&'static str, String, &'static [Role])> {
         ),
         ("POST", format!("/v1/executions/exe_{NOTHING}/resolve"), &[Operator]),
         ("POST", "/v1/reads".to_owned(), &[Orchestrator]),
+        (
+            "POST",
+            format!("/v1/approvals/apv_{NOTHING}/revoke"),
+            &[ApprovalService, Operator, Security],
+        ),
+        ("POST", "/v1/stops".to_owned(), &[Operator, Security]),
+        ("GET", "/v1/stops".to_owned(), &[Operator, Security, Auditor]),
+        ("GET", format!("/v1/stops/stp_{NOTHING}"), &[Operator, Security, Auditor]),
+        ("POST", format!("/v1/stops/stp_{NOTHING}/resume"), &[Operator, Security]),
+        ("POST", "/oauth2/revoke".to_owned(), &[Orchestrator, Operator, Security]),
+        ("POST", "/oauth2/introspect".to_owned(), &[Orchestrator, Proxy, Operator, Security]),
     ]
 }
 
@@ -56,6 +67,8 @@ fn body(path: &str) -> Option<Value> {
         "/v1/drafts" => Some(World::refund(100)),
         "/v1/approvals" => Some(json!({ "record": "a.b.c" })),
         "/v1/reads" => Some(json!({ "operation": "order.read", "parameters": { "order": demo::ORDER } })),
+        "/v1/stops" => Some(json!({ "scope": "client", "value": "nobody", "reason": "a test" })),
+        path if path.ends_with("/revoke") || path.ends_with("/resume") => Some(json!({ "reason": "a test" })),
         path if path.ends_with("/resolve") => Some(json!({ "outcome": "applied", "evidence": "seen" })),
         _ => None,
     }
@@ -72,6 +85,18 @@ async fn a_role_makes_its_own_calls_and_no_others() {
         .await;
     world
         .add_client("security", |c| {
+            c.id = "auditor".parse().unwrap();
+            c.roles = BTreeSet::from([Role::Auditor]);
+        })
+        .await;
+    world
+        .add_client("security", |c| {
+            c.id = "watch".parse().unwrap();
+            c.roles = BTreeSet::from([Role::Security]);
+        })
+        .await;
+    world
+        .add_client("security", |c| {
             c.id = "nothing".parse().unwrap();
             c.roles = BTreeSet::new();
         })
@@ -79,9 +104,10 @@ async fn a_role_makes_its_own_calls_and_no_others() {
     let clients = [
         ("support-agent", Some(Role::Orchestrator)),
         ("review-desk", Some(Role::ApprovalService)),
-        ("security", Some(Role::Auditor)),
+        ("auditor", Some(Role::Auditor)),
         ("operations", Some(Role::Operator)),
         ("proxy-1", Some(Role::Proxy)),
+        ("watch", Some(Role::Security)),
         ("nothing", None),
     ];
     for (method, path, allowed) in calls() {
@@ -92,7 +118,7 @@ async fn a_role_makes_its_own_calls_and_no_others() {
                 assert_ne!(reply.body["code"], "role_missing", "{client} {method} {path}");
             } else {
                 // The token endpoint refuses in the form of RFC 6749, which is 400.
-                let status = if path == "/oauth2/token" { 400 } else { 403 };
+                let status = if path.starts_with("/oauth2/") { 400 } else { 403 };
                 world.denied(&reply, status, "role_missing", "access.denied", 0).await;
             }
         }

@@ -14,10 +14,13 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/.well-known/biscuit-web-keys", &["get"]),
     ("/.well-known/oauth-authorization-server", &["get"]),
     ("/healthz", &["get"]),
+    ("/oauth2/introspect", &["post"]),
+    ("/oauth2/revoke", &["post"]),
     ("/oauth2/token", &["post"]),
     ("/openapi.json", &["get"]),
     ("/readyz", &["get"]),
     ("/v1/approvals", &["post"]),
+    ("/v1/approvals/{id}/revoke", &["post"]),
     ("/v1/audit/events", &["get"]),
     ("/v1/cases/{id}", &["get"]),
     ("/v1/drafts", &["get", "post"]),
@@ -30,6 +33,9 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/v1/handoffs", &["get"]),
     ("/v1/handoffs/{id}", &["get"]),
     ("/v1/reads", &["post"]),
+    ("/v1/stops", &["get", "post"]),
+    ("/v1/stops/{id}", &["get"]),
+    ("/v1/stops/{id}/resume", &["post"]),
 ];
 
 const METHODS: [&str; 7] = ["get", "post", "put", "delete", "patch", "options", "trace"];

@@ -19,6 +19,7 @@ const GROUPS: &[(&str, Code)] = &[
     ("Approval records", Code::RecordTooLarge),
     ("The token endpoint", Code::GrantTypeUnsupported),
     ("Credentials and executions", Code::CredentialMissing),
+    ("Stops, and what is taken back", Code::Stopped),
     ("The service itself", Code::StoreUnavailable),
 ];
 

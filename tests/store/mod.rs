@@ -9,6 +9,7 @@ mod races;
 mod random;
 mod registry;
 mod sqlite;
+mod stops;
 mod world;
 
 /// Runs each check over one connection, and over two that take turns.

@@ -5,8 +5,10 @@ use rusqlite::Connection;
 use writ::domain::approval::Decision;
 use writ::domain::digest::Digest;
 use writ::domain::id::CredentialId;
+use writ::domain::stop::StopScope;
 use writ::store::intent::{AfterAbort, CloseAs, Dispatch, NewDraft, Proposed, Resolution};
 use writ::store::record::{CredentialRecord, DraftRecord, ExecutionRecord};
+use writ::store::stop::Stops;
 use writ::store::{Applied, StoreError};
 
 use super::world::*;
@@ -19,8 +21,8 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
             WHEN 'proposed' THEN a.id IS NULL
             WHEN 'awaiting_approval' THEN a.state IS 'requested'
             WHEN 'approved' THEN a.state IS 'granted'
-            WHEN 'consumed' THEN a.state IS 'granted'
-            WHEN 'denied' THEN a.id IS NULL OR a.state = 'refused'
+            WHEN 'consumed' THEN a.state IN ('granted', 'revoked')
+            WHEN 'denied' THEN a.id IS NULL OR a.state IN ('refused', 'revoked')
             WHEN 'expired' THEN a.id IS NULL OR a.state = 'lapsed'
             ELSE a.id IS NULL OR a.state = 'voided' END",
     ),
@@ -70,6 +72,17 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
             OR (SELECT count(*) FROM credential WHERE state = 'redeemed') <> (SELECT count(*) FROM event WHERE type = 'execution.claim')",
     ),
     (
+        "something issued, spent or sent while everything was stopped",
+        "SELECT v.seq FROM event v JOIN event p ON p.type = 'stop.place' AND p.seq < v.seq
+         WHERE v.type IN ('credential.issue', 'credential.redeem', 'execution.dispatch', 'execution.resend') AND NOT EXISTS (
+            SELECT 1 FROM event l WHERE l.type = 'stop.lift' AND l.seq < v.seq AND json_extract(l.body, '$.stop.id') = json_extract(p.body, '$.stop.id'))",
+    ),
+    (
+        "something sent after its approval was taken back",
+        "SELECT v.seq FROM event v JOIN event r ON r.type = 'approval.revoke' AND r.draft = v.draft AND r.seq < v.seq
+         WHERE v.type IN ('credential.issue', 'credential.redeem', 'execution.dispatch', 'execution.resend')",
+    ),
+    (
         "an operation whose last event is missing",
         "SELECT o.id FROM operation o LEFT JOIN event e ON e.seq = o.seq WHERE o.cancelled = 0 AND e.seq IS NULL",
     ),
@@ -84,7 +97,7 @@ struct Try {
 }
 
 fn tries() -> impl Strategy<Value = Vec<Try>> {
-    let one = (0_u8..19, 0_usize..3, 0_usize..4).prop_map(|(what, draft, how)| Try { what, draft, how });
+    let one = (0_u8..23, 0_usize..3, 0_usize..4).prop_map(|(what, draft, how)| Try { what, draft, how });
     proptest::collection::vec(one, 20..70)
 }
 
@@ -171,6 +184,16 @@ async fn attempt(world: &World, drafts: &mut [DraftRecord], it: Try) {
             1 => answered(store.resolve(op, world.resolve(&execution, Resolution::NotApplied)).await),
             _ => answered(store.hand_off(op, world.hand_off(&execution)).await),
         },
+        (19, _) if it.how == 0 => answered(store.place_stop(op, world.place(StopScope::Everything)).await),
+        (20 | 21, _) => {
+            for stop in store.stops(None, Stops::InForce).await.unwrap() {
+                answered(world.store().lift_stop(world.op(), world.lift(&stop)).await);
+            }
+        }
+        (22, Some(execution)) if it.how == 0 => {
+            let revoke = world.revoke(&execution).await;
+            answered(store.revoke_approval(op, revoke).await);
+        }
         (17, _) => answered(store.sweep(op, 10).await),
         (18, _) => world.clock.advance([MINUTE / 4, MINUTE, MINUTE, HOUR][it.how]),
         _ => {}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use writ::domain::lifecycle::{
     ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition, ExecutionState,
-    ExecutionTransition,
+    ExecutionTransition, StopState, StopTransition,
 };
 use writ::store::sqlite::{OpenError, SqliteStore};
 use writ::store::{Rejection, StoreError};
@@ -59,6 +59,10 @@ async fn the_schemas_states_are_the_lifecycles() {
         words(CredentialState::ALL.iter().map(|s| s.as_str()).collect())
     );
     assert_eq!(
+        states_of(&connection, "stop"),
+        words(StopState::ALL.iter().map(|s| s.as_str()).collect())
+    );
+    assert_eq!(
         states_of(&connection, "execution"),
         words(ExecutionState::ALL.iter().map(|s| s.as_str()).collect())
     );
@@ -90,6 +94,7 @@ async fn the_schemas_transitions_are_the_lifecycles() {
     expect!(ApprovalTransition);
     expect!(CredentialTransition);
     expect!(ExecutionTransition);
+    expect!(StopTransition);
     assert_eq!(stored, expected);
 }
 
@@ -160,7 +165,7 @@ async fn the_schema_itself_allows_one_execution_and_one_live_credential_a_draft(
             "credential.draft",
         ),
         (
-            "INSERT INTO approval SELECT 'apv_other', draft, hash, state, nonce, requirement, requested_at, expires_at, execute_by, changed_at FROM approval LIMIT 1",
+            "INSERT INTO approval SELECT 'apv_other', draft, hash, state, nonce, requirement, requested_at, expires_at, execute_by, changed_at, revocation FROM approval LIMIT 1",
             "approval.draft",
         ),
         (

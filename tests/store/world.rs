@@ -11,11 +11,12 @@ use writ::domain::approval::Decision;
 use writ::domain::clock::Clock;
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::draft::{IdempotencyKey, Resource};
-use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, VerdictId};
+use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, StopId, VerdictId};
 use writ::domain::money::Money;
 use writ::domain::operation::{Consequence, Stage};
 use writ::domain::policy::{Answer, Outcome, PolicyRef, QueueNeed, Requirement, Rule};
 use writ::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, OperationPattern, Permission, Role};
+use writ::domain::stop::{Reason, StopScope};
 use writ::domain::time::Timestamp;
 use writ::store::intent::{
     Abort, AfterAbort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen,
@@ -25,6 +26,7 @@ use writ::store::record::{
     ApproverEntry, AttemptResult, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict,
 };
 use writ::store::sqlite::SqliteStore;
+use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, StopRecord, StopStanding};
 use writ::store::{Applied, Op, Rejection, Store, StoreError};
 
 use crate::support::{ManualClock, SeededEntropy};
@@ -445,6 +447,34 @@ impl World {
         }
     }
 
+    pub fn place(&self, scope: StopScope) -> PlaceStop {
+        PlaceStop {
+            id: self.id(StopId::generate),
+            tenant: None,
+            scope,
+            reason: reason(),
+            expires_at: None,
+        }
+    }
+
+    pub async fn stopped(&self, scope: StopScope) -> StopStanding {
+        self.store().place_stop(self.op(), self.place(scope)).await.unwrap().value
+    }
+
+    pub fn lift(&self, stop: &StopRecord) -> LiftStop {
+        LiftStop {
+            stop: stop.id,
+            reason: reason(),
+        }
+    }
+
+    pub async fn revoke(&self, execution: &ExecutionRecord) -> RevokeApproval {
+        RevokeApproval {
+            approval: self.draft(execution.draft).await.approval.unwrap().id,
+            reason: reason(),
+        }
+    }
+
     pub async fn draft(&self, id: DraftId) -> DraftRecord {
         self.store().draft(id).await.unwrap().unwrap()
     }
@@ -469,6 +499,10 @@ impl World {
             .map(|e| e["type"].as_str().unwrap().to_owned())
             .collect()
     }
+}
+
+pub fn reason() -> Reason {
+    "something looks wrong".parse().unwrap()
 }
 
 pub fn applied() -> Settled {

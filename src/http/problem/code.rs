@@ -143,6 +143,12 @@ codes! {
     DraftNotExecutable = "draft_not_executable", 409, "The draft is no longer approved.";
     ExecutionNotOpen = "execution_not_open", 409, "The execution is not waiting for anybody's finding.";
 
+    Stopped = "stopped", 409, "A stop covers it: nothing of it is issued, spent or sent.";
+    StopOfAllTenants = "stop_of_all_tenants", 403, "The stop covers every tenant, and only the command line lifts it.";
+    ApprovalNotGranted = "approval_not_granted", 409, "Only an approval that is granted can be taken back.";
+    ApprovalUsed = "approval_used", 409, "What the approval released has run, and its outcome is known.";
+    TokenOfAnotherClient = "token_of_another_client", 403, "The credential was issued to another client.";
+
     StoreUnavailable = "store_unavailable", 503, "The store did not take it; nothing was changed. Try again.";
     StoreAmbiguous = "store_ambiguous", 503, "The store did not say whether it took it; ask for the state before trying again.";
     ClockBehind = "clock_behind", 503, "The clock is behind the latest time in the store; nothing new begins until it is past it.";

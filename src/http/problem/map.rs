@@ -2,7 +2,7 @@
 
 use super::{Code, Fault, Problem, chain};
 use crate::approval::RecordError;
-use crate::broker::{AcceptError, DecideError, ExchangeError, ProposeError, WithdrawError};
+use crate::broker::{AcceptError, DecideError, ExchangeError, ProposeError, RevokeApprovalError, StopError, TokenCallError, WithdrawError};
 use crate::domain::json::JsonError;
 use crate::domain::lifecycle::DraftState;
 use crate::proxy::{ExecuteError, ReadDenied};
@@ -78,6 +78,15 @@ impl From<Rejection> for Problem {
             Rejection::KeyRevoked(_) => Self::new(Code::RecordKeyRevoked, detail),
             Rejection::ClientRevoked(_) => Self::new(Code::CredentialNotLive, format!("{detail}; nothing of it runs any more")),
             Rejection::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
+            Rejection::Stopped(_) => Self::new(
+                Code::Stopped,
+                format!("{detail}; nothing was sent: ask an operator, and exchange the approval again once it is lifted"),
+            ),
+            Rejection::StopEnded(_) => Self::at(
+                Code::JsonInvalid,
+                "/expires_at",
+                format!("{detail}: expected a moment that is to come"),
+            ),
             Rejection::RequestKeyReused => Self::new(Code::IdempotencyKeyReused, format!("{detail}; send a new key with a new request")),
             Rejection::SendWindowClosed(_)
             | Rejection::Fenced { .. }
@@ -157,6 +166,46 @@ impl From<WithdrawError> for Problem {
     }
 }
 
+impl From<StopError> for Problem {
+    fn from(error: StopError) -> Self {
+        let detail = error.to_string();
+        match error {
+            StopError::UnknownOperation(_) => Self::at(Code::OperationUnknown, "/value", detail),
+            StopError::NotFound => Rejection::NotFound.into(),
+            StopError::OfAllTenants(_) => Self::new(Code::StopOfAllTenants, detail),
+            StopError::Store(source) => source.into(),
+        }
+    }
+}
+
+impl From<RevokeApprovalError> for Problem {
+    fn from(error: RevokeApprovalError) -> Self {
+        match error {
+            RevokeApprovalError::NotFound => Rejection::NotFound.into(),
+            RevokeApprovalError::Store(StoreError::Rejected(rejection @ Rejection::ApprovalIs(_))) => Self::new(
+                Code::ApprovalNotGranted,
+                format!("{rejection}; read the draft to see where it stands"),
+            ),
+            RevokeApprovalError::Store(StoreError::Rejected(rejection @ Rejection::ExecutionIs(_))) => Self::new(
+                Code::ApprovalUsed,
+                format!("{rejection}, and that is final; what it did can only be made good at the backend"),
+            ),
+            RevokeApprovalError::Store(source) => source.into(),
+        }
+    }
+}
+
+impl From<TokenCallError> for Problem {
+    fn from(error: TokenCallError) -> Self {
+        let detail = error.to_string();
+        match error {
+            TokenCallError::AnotherClient => Self::new(Code::TokenOfAnotherClient, detail),
+            TokenCallError::Check(source) => Self::new(of_token(source), detail),
+            TokenCallError::Store(source) => source.into(),
+        }
+    }
+}
+
 impl From<AcceptError> for Problem {
     fn from(error: AcceptError) -> Self {
         let detail = error.to_string();
@@ -212,6 +261,7 @@ impl From<ExchangeError> for Problem {
             ExchangeError::Unreadable(source) => Self::unreadable(&source),
             ExchangeError::Blind(source) => Self::unreadable(&source),
             ExchangeError::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
+            ExchangeError::Stopped(stop) => Rejection::Stopped(stop).into(),
             ExchangeError::NoSigningKey(source) => {
                 tracing::error!(error = %source, "no credential can be signed");
                 Self::new(

@@ -167,7 +167,7 @@ impl Problem {
     const fn oauth_error(&self) -> &'static str {
         match self.code {
             Code::Unauthenticated => "invalid_client",
-            Code::NotPermitted | Code::RoleMissing => "unauthorized_client",
+            Code::NotPermitted | Code::RoleMissing | Code::TokenOfAnotherClient => "unauthorized_client",
             Code::GrantTypeUnsupported => "unsupported_grant_type",
             Code::AudienceUnknown => "invalid_target",
             Code::AuthorizationDetailsDiffer => "invalid_authorization_details",
@@ -178,6 +178,7 @@ impl Problem {
             | Code::ClockBehind
             | Code::DiskLow
             | Code::SigningKeyPastDate
+            | Code::CredentialBudgetExhausted
             | Code::NotReady => "temporarily_unavailable",
             Code::Internal | Code::RecordKeyUnusable => "server_error",
             _ => "invalid_request",

@@ -18,7 +18,11 @@ const CHECK_BELOW: u64 = 2 << 30;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// The migrations, oldest first; a file's `user_version` counts how many it has had.
-const MIGRATIONS: &[&str] = &[include_str!("schema/0001_first.sql"), include_str!("schema/0002_handoffs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_first.sql"),
+    include_str!("schema/0002_handoffs.sql"),
+    include_str!("schema/0003_stops.sql"),
+];
 
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,13 @@ use super::draft::live_credential;
 use super::failure::Failure;
 use super::rows::{self, word};
 use super::step::{Step, approval_part, credential_part, policy_part, words};
+use super::stop;
 use crate::audit::{ChangePart, EventBody, EventKind};
 use crate::domain::approval::Decision;
-use crate::domain::id::{DraftId, RecordId};
-use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftState, ExecutionState};
+use crate::domain::id::{CredentialId, DraftId, RecordId};
+use crate::domain::lifecycle::{ApprovalState, CredentialState, CredentialTransition, DraftState, ExecutionState};
 use crate::domain::name::KeyId;
+use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::intent::Issue;
 use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionSummary, SignedRecord};
@@ -64,9 +66,10 @@ fn check(step: &Step<'_>, issue: &Issue, draft: &DraftRecord) -> Result<Approval
         Some(approval) if draft.state == DraftState::Approved => approval,
         _ => return Err(Rejection::DraftIs(draft.state).into()),
     };
-    check_grant(step, draft, approval)?;
+    check_grant(step.now, draft, approval)?;
     check_records(step, issue, approval)?;
     check_resource(step, draft)?;
+    stop::check(step.connection, step.now, draft.id, None)?;
     if issue.expires_at <= step.now {
         return Err(Rejection::CredentialExpired(issue.expires_at).into());
     }
@@ -74,20 +77,20 @@ fn check(step: &Step<'_>, issue: &Issue, draft: &DraftRecord) -> Result<Approval
 }
 
 /// Whether the grant is given and both its and the draft's time are not over.
-pub(super) fn check_grant(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+pub(super) fn check_grant(now: Timestamp, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
     if approval.state != ApprovalState::Granted {
         return Err(Rejection::ApprovalIs(approval.state).into());
     }
-    check_window(step, draft, approval)
+    check_window(now, draft, approval)
 }
 
 /// Whether both the draft's and the grant's time are not over.
-pub(super) fn check_window(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
-    if draft.expires_at <= step.now {
+pub(super) fn check_window(now: Timestamp, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+    if draft.expires_at <= now {
         return Err(Rejection::DraftExpired(draft.expires_at).into());
     }
     let until = approval.execute_by.unwrap_or(approval.expires_at);
-    if until <= step.now {
+    if until <= now {
         return Err(Rejection::WindowExpired(until).into());
     }
     Ok(())
@@ -107,15 +110,15 @@ fn check_records(step: &Step<'_>, issue: &Issue, approval: &ApprovalRecord) -> R
         return Err(Rejection::NotFound.into());
     }
     let ids: Vec<RecordId> = named.iter().map(|r| r.id).collect();
-    check_keys(step, approval, &ids)
+    check_keys(step.connection, approval, &ids)
 }
 
 /// Whether no key behind these records, nor its approver, is revoked.
-fn check_keys(step: &Step<'_>, approval: &ApprovalRecord, records: &[RecordId]) -> Result<(), Failure> {
+fn check_keys(connection: &Connection, approval: &ApprovalRecord, records: &[RecordId]) -> Result<(), Failure> {
     let ids: Vec<String> = records.iter().map(RecordId::to_string).collect();
     // A rule signs with the broker's own key, which need not be registered; everybody else's must be.
     let revoked = rows::first(
-        step.connection,
+        connection,
         "SELECT r.kid FROM approval_record r
             LEFT JOIN approver a ON a.id = r.approver LEFT JOIN approver_key k ON k.kid = r.kid AND k.approver = r.approver
          WHERE r.approval = :approval AND r.id IN (SELECT value FROM json_each(:ids))
@@ -130,9 +133,9 @@ fn check_keys(step: &Step<'_>, approval: &ApprovalRecord, records: &[RecordId]) 
 }
 
 /// Whether nobody behind a credential was revoked since it was issued: not the client it was issued to, and nobody who approved.
-pub(super) fn check_nobody_revoked(step: &Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
+pub(super) fn check_nobody_revoked(connection: &Connection, draft: &DraftRecord, approval: &ApprovalRecord) -> Result<(), Failure> {
     let revoked: bool = rows::value(
-        step.connection,
+        connection,
         "SELECT EXISTS (SELECT 1 FROM client WHERE id = ?1 AND revoked_at IS NOT NULL)",
         [draft.maker.as_str()],
     )?;
@@ -140,7 +143,30 @@ pub(super) fn check_nobody_revoked(step: &Step<'_>, draft: &DraftRecord, approva
         return Err(Rejection::ClientRevoked(draft.maker.clone()).into());
     }
     let approving = approval.records.iter().filter(|r| r.decision == Decision::Approve);
-    check_keys(step, approval, &approving.map(|r| r.id).collect::<Vec<_>>())
+    check_keys(connection, approval, &approving.map(|r| r.id).collect::<Vec<_>>())
+}
+
+/// Whether the credential could be redeemed now: what [`super::execution::redeem`] asks, but for the resource, which says nothing of the
+/// credential.
+pub(super) fn is_usable(connection: &Connection, now: Timestamp, id: CredentialId) -> Result<bool, Failure> {
+    let Some(credential) = rows::credential(connection, id)? else {
+        return Ok(false);
+    };
+    let Some(draft) = rows::draft(connection, credential.draft)? else {
+        return Ok(false);
+    };
+    let live = credential.state == CredentialState::Issued && now < credential.expires_at && draft.state == DraftState::Approved;
+    let (true, Some(approval)) = (live, &draft.approval) else {
+        return Ok(false);
+    };
+    let checked = check_grant(now, &draft, approval)
+        .and_then(|()| check_nobody_revoked(connection, &draft, approval))
+        .and_then(|()| stop::check(connection, now, draft.id, Some(id)));
+    match checked {
+        Ok(()) => Ok(true),
+        Err(Failure::Rejected(_)) => Ok(false),
+        Err(other) => Err(other),
+    }
 }
 
 /// Nothing else may touch a resource while what was sent to it has no known outcome.

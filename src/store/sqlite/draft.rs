@@ -209,6 +209,7 @@ pub(super) fn decide(step: &mut Step<'_>, decide: &Decide) -> Result<DraftRecord
                 requested_at: step.now,
                 expires_at: until,
                 execute_by: Some(until),
+                revocation: None,
                 records: Vec::new(),
             };
             let part = approval_part(&granted, Some(record));
@@ -247,6 +248,7 @@ pub(super) fn decide(step: &mut Step<'_>, decide: &Decide) -> Result<DraftRecord
                 requested_at: step.now,
                 expires_at: earliest(*expires_at, [Some(draft.expires_at)]),
                 execute_by: None,
+                revocation: None,
                 records: Vec::new(),
             };
             let part = approval_part(&card, None);
@@ -376,6 +378,7 @@ pub(super) fn end(
     step.move_draft(draft, transition, change, coded)?;
     let (of_approval, of_credential) = match transition {
         DraftTransition::Expire => (ApprovalTransition::Lapse, CredentialTransition::Lapse),
+        DraftTransition::Revoke => (ApprovalTransition::Revoke, CredentialTransition::Revoke),
         _ => (ApprovalTransition::Void, CredentialTransition::Revoke),
     };
     if let Some(approval) = &draft.approval

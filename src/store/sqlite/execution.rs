@@ -7,8 +7,9 @@ use super::draft;
 use super::failure::Failure;
 use super::rows;
 use super::step::{DraftChange, Step, credential_part, whole};
+use super::stop;
 use crate::audit::{AttemptPart, ChangePart, EventBody, EventKind, Note};
-use crate::domain::lifecycle::{CredentialTransition, DraftTransition, ExecutionState, ExecutionTransition};
+use crate::domain::lifecycle::{ApprovalState, CredentialTransition, DraftTransition, ExecutionState, ExecutionTransition};
 use crate::store::Rejection;
 use crate::store::intent::{Abort, AfterAbort, Dispatch, Redeem, Redeemed, TakeOver};
 use crate::store::record::{Closing, DraftRecord, ExecutionRecord};
@@ -40,8 +41,9 @@ pub(super) fn redeem(step: &mut Step<'_>, redeem: &Redeem) -> Result<Redeemed, F
         credential: Some(credential_part(&credential)),
         ..event
     })?;
-    check_grant(step, &draft, approval)?;
-    check_nobody_revoked(step, &draft, approval)?;
+    check_grant(step.now, &draft, approval)?;
+    check_nobody_revoked(step.connection, &draft, approval)?;
+    stop::check(step.connection, step.now, draft.id, Some(credential.id))?;
     // Two credentials may have been issued while nothing was under way; the first one redeemed keeps the other out.
     check_resource(step, &draft)?;
     match earlier {
@@ -191,12 +193,16 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
     {
         return Err(Rejection::HashMismatch.into());
     }
-    // While nothing can have had its effect, this is the send that the approval is for, and its time bounds it. Once something may have, a
-    // repetition only finds out.
-    if !was.is_ambiguous() {
-        let draft = step.draft(was.draft)?;
-        if let Some(approval) = &draft.approval {
-            check_window(step, &draft, approval)?;
+    stop::check(step.connection, step.now, was.draft, Some(was.credential))?;
+    let draft = step.draft(was.draft)?;
+    if let Some(approval) = &draft.approval {
+        if approval.state == ApprovalState::Revoked {
+            return Err(Rejection::ApprovalIs(approval.state).into());
+        }
+        // While nothing can have had its effect, this is the send that the approval is for, and its time bounds it. Once something may have, a
+        // repetition only finds out.
+        if !was.is_ambiguous() {
+            check_window(step.now, &draft, approval)?;
         }
     }
     step.insert(

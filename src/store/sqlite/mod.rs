@@ -16,8 +16,10 @@ mod pulse;
 mod read;
 mod readers;
 mod registry;
+mod revoke;
 mod rows;
 mod step;
+mod stop;
 mod sweep;
 mod vote;
 mod writer;
@@ -48,13 +50,14 @@ use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
     Swept,
 };
+use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use super::tally::Tally;
 use super::{Applied, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
-use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
-use crate::domain::name::{ClientId, KeyId, PrincipalId};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
+use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use crate::domain::principal::{ApproverKey, Authority};
 
 /// Where a step's time and ids come from.
@@ -199,6 +202,22 @@ impl Store for SqliteStore {
         self.once(op, "reopen", reopen, outcome::reopen).await
     }
 
+    async fn place_stop(&self, op: Op, place: PlaceStop) -> Result<Applied<StopStanding>, StoreError> {
+        self.once(op, "place_stop", place, stop::place).await
+    }
+
+    async fn lift_stop(&self, op: Op, lift: LiftStop) -> Result<Applied<StopRecord>, StoreError> {
+        self.once(op, "lift_stop", lift, stop::lift).await
+    }
+
+    async fn revoke_approval(&self, op: Op, revoke: RevokeApproval) -> Result<Applied<RevokedApproval>, StoreError> {
+        self.once(op, "revoke_approval", revoke, revoke::approval).await
+    }
+
+    async fn revoke_credential(&self, op: Op, revoke: RevokeCredential) -> Result<Applied<CredentialRecord>, StoreError> {
+        self.once(op, "revoke_credential", revoke, revoke::credential).await
+    }
+
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError> {
         self.once(op, "note", event, |step, event| step.emit(event.clone())).await
     }
@@ -273,6 +292,26 @@ impl Store for SqliteStore {
 
     async fn credential(&self, id: CredentialId) -> Result<Option<CredentialRecord>, StoreError> {
         self.readers.read(move |connection| rows::credential(connection, id)).await
+    }
+
+    async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError> {
+        let now = self.tools.clock.now();
+        self.readers
+            .read(move |connection| credential::is_usable(connection, now, credential))
+            .await
+    }
+
+    async fn stop(&self, id: StopId, viewer: Option<TenantId>) -> Result<Option<StopStanding>, StoreError> {
+        self.readers
+            .read(move |connection| stop::standing(connection, id, viewer.as_ref()))
+            .await
+    }
+
+    async fn stops(&self, viewer: Option<TenantId>, which: Stops) -> Result<Vec<StopRecord>, StoreError> {
+        let now = self.tools.clock.now();
+        self.readers
+            .read(move |connection| stop::list(connection, now, viewer.as_ref(), which))
+            .await
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, StoreError> {

@@ -46,7 +46,8 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T
     serde_json::from_str(&raw::<String>(row, column)?).map_err(|error| broken(column, error))
 }
 
-fn opt_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
+/// A value kept as JSON that may be absent.
+pub(super) fn opt_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
     raw::<Option<String>>(row, column)?
         .map(|text| serde_json::from_str(&text).map_err(|error| broken(column, error)))
         .transpose()
@@ -172,7 +173,8 @@ pub(super) fn draft_row(row: &Row<'_>) -> Result<DraftRecord, Failure> {
     })
 }
 
-fn resource(row: &Row<'_>) -> Result<Resource, Failure> {
+/// What a draft touches.
+pub(super) fn resource(row: &Row<'_>) -> Result<Resource, Failure> {
     Ok(Resource {
         kind: word(row, "resource_type")?,
         id: word(row, "resource_id")?,
@@ -180,7 +182,8 @@ fn resource(row: &Row<'_>) -> Result<Resource, Failure> {
     })
 }
 
-fn amount(row: &Row<'_>) -> Result<Option<Money>, Failure> {
+/// How much a draft is about.
+pub(super) fn amount(row: &Row<'_>) -> Result<Option<Money>, Failure> {
     let Some(minor) = raw::<Option<i64>>(row, "amount_minor")? else {
         return Ok(None);
     };
@@ -223,6 +226,7 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRecord, Failure> {
         requested_at: at(row, "requested_at")?,
         expires_at: at(row, "expires_at")?,
         execute_by: opt_at(row, "execute_by")?,
+        revocation: opt_json(row, "revocation")?,
         records: Vec::new(),
     })
 }

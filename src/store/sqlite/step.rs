@@ -5,7 +5,7 @@ use rusqlite::{Connection, ErrorCode, Params, ToSql, named_params};
 use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
-use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, ExecutionPart, PolicyPart, ProviderPart};
+use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
 use crate::domain::id::{EventId, RequestId, VerdictId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
@@ -359,11 +359,7 @@ impl<'a> Step<'a> {
     pub(super) fn about_execution(&self, kind: EventKind, execution: &ExecutionRecord) -> Result<EventBody, Failure> {
         let draft = self.draft(execution.draft)?;
         Ok(EventBody {
-            execution: Some(ExecutionPart {
-                id: execution.id,
-                idempotency_key: execution.key,
-                fence: execution.fence,
-            }),
+            execution: Some(execution.part()),
             credential: Some(CredentialPart {
                 id: execution.credential,
                 root_key_id: None,

@@ -8,6 +8,7 @@ use super::draft::expire;
 use super::failure::Failure;
 use super::rows::{self, word};
 use super::step::{Step, words};
+use super::stop;
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState};
 use crate::store::record::Swept;
@@ -46,6 +47,7 @@ pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> 
         step.move_credential(&draft, &credential, CredentialTransition::Lapse, |event| event)?;
         swept.credentials += 1;
     }
+    stop::lapse(step, *limit)?;
     forget_operations(step)?;
     Ok(swept)
 }
