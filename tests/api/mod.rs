@@ -13,5 +13,7 @@ mod problem_codes;
 mod ready;
 mod recheck;
 mod records;
+mod revocation;
+mod stops;
 mod strict_input;
 mod velocity;

@@ -7,6 +7,8 @@ mod init;
 mod policy;
 mod registry;
 mod serve;
+mod stop;
 pub mod support;
+mod support;
 mod surface;
 mod token;

@@ -15,5 +15,6 @@ mod reads;
 mod replays;
 mod restarts;
 mod roles;
+mod stops;
 mod store_fails;
 mod support;
