@@ -196,7 +196,7 @@ async fn introspection_says_what_a_credential_allows_to_those_it_concerns() {
 #[tokio::test]
 async fn introspection_says_nothing_of_what_is_not_active_or_not_the_callers() {
     // Not the caller's.
-    let world = world().await;
+    let world = self::world().await;
     let draft = world.allowed_draft().await;
     let token = world.credential(&draft).await;
     for client in ["another-agent", "elsewhere"] {
@@ -228,6 +228,7 @@ async fn introspection_says_nothing_of_what_is_not_active_or_not_the_callers() {
     assert_eq!(told(&world, "support-agent", &last).await, silence());
     // Its draft withdrawn, its approval taken back, its client revoked.
     for how in ["withdraw", "revoke", "client"] {
+        let world = self::world().await;
         let charge = world.charge(9_000, "usd").await;
         let draft = world.propose(World::refund_of(&charge, 1_000, "usd")).await.expect(201);
         let id = draft["id"].as_str().unwrap();

@@ -148,16 +148,10 @@ async fn lifting_says_who_and_why_and_is_the_same_when_it_is_repeated() {
         (&stop["stop"]["placed_by"], &stop["stop"]["state"]),
         (&json!("security"), &json!("active"))
     );
-    let resume = || {
-        world.call(
-            "operations",
-            "POST",
-            &format!("{location}/resume"),
-            Some(json!({ "reason": "it has a new one" })),
-        )
-    };
+    let path = format!("{location}/resume");
+    let resume = || world.call("operations", "POST", &path, Some(json!({ "reason": "it has a new one" })));
     world
-        .call("operations", "POST", &format!("{location}/resume"), Some(json!({ "reason": "" })))
+        .call("operations", "POST", &path, Some(json!({ "reason": "" })))
         .await
         .refused(400, "json_invalid");
     let lifted = resume().await.expect(200);

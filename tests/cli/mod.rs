@@ -9,6 +9,5 @@ mod registry;
 mod serve;
 mod stop;
 pub mod support;
-mod support;
 mod surface;
 mod token;
