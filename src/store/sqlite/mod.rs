@@ -295,7 +295,7 @@ impl Store for SqliteStore {
     }
 
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError> {
-        let now = self.tools.clock.now();
+        let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers
             .read(move |connection| credential::is_usable(connection, now, credential))
             .await
@@ -308,7 +308,7 @@ impl Store for SqliteStore {
     }
 
     async fn stops(&self, viewer: Option<TenantId>, which: Stops) -> Result<Vec<StopRecord>, StoreError> {
-        let now = self.tools.clock.now();
+        let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers
             .read(move |connection| stop::list(connection, now, viewer.as_ref(), which))
             .await
