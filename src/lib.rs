@@ -22,6 +22,8 @@ pub mod policy;
 pub mod store;
 pub mod token;
 
+pub mod crash_points;
+
 pub mod audit;
 
 pub mod edge;

@@ -10,16 +10,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("settings", &[]),
     ("edge", &["domain", "settings"]),
     ("audit", &["domain"]),
+    ("crash_points", &["audit", "domain"]),
     ("policy", &["domain"]),
     ("approval", &["domain"]),
     ("token", &["domain"]),
-    ("backend", &["domain", "settings"]),
-    ("store", &["audit", "domain"]),
+    ("backend", &["crash_points", "domain", "settings"]),
+    ("store", &["audit", "crash_points", "domain"]),
     ("sandbox", &["domain"]),
     ("metrics", &["audit", "domain", "store"]),
     // Broker and proxy do not know each other: they meet in the store.
-    ("broker", &["approval", "audit", "backend", "domain", "policy", "store", "token"]),
-    ("proxy", &["audit", "backend", "domain", "store", "token"]),
+    (
+        "broker",
+        &["approval", "audit", "backend", "crash_points", "domain", "policy", "store", "token"],
+    ),
+    ("proxy", &["audit", "backend", "crash_points", "domain", "store", "token"]),
     (
         "http",
         &[

@@ -14,9 +14,12 @@ mod approval;
 mod architecture;
 mod backend;
 mod cli;
+#[cfg(feature = "crash-points")]
+mod crash_points;
 mod edge;
 mod fakes;
 mod hostile;
+mod lying_backend;
 mod metrics;
 mod papers;
 mod peers;

@@ -1,5 +1,6 @@
 //! README and docs say what the program does: every command they show is run here, every test they name exists, every state they list is one.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -117,9 +118,53 @@ fn every_decision_is_in_the_index() {
     }
 }
 
+/// The names in the column of crash points, and the rows of transitions, against what the program can die at.
 #[test]
-fn every_test_that_the_threats_page_names_exists() {
-    let page = read("docs/threats.md");
+fn the_lifecycle_page_names_every_crash_point_and_no_other() {
+    let page = read("docs/lifecycle.md");
+    let known: BTreeSet<String> = writ::crash_points::names()
+        .iter()
+        .map(|name| name.trim_end_matches(".before_commit").trim_end_matches(".after_commit").to_owned())
+        .collect();
+    let mut named = BTreeSet::new();
+    let mut lines = 0;
+    for line in page.lines().filter(|l| {
+        l.strip_prefix("| ")
+            .is_some_and(|l| l.trim_start_matches(['S', 'R']).starts_with(|c: char| c.is_ascii_digit()))
+    }) {
+        let points = line.split('|').nth(6).unwrap();
+        let points: Vec<_> = points.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        assert!(!points.is_empty(), "no crash point in: {line}");
+        named.extend(points);
+        lines += 1;
+    }
+    assert!(lines >= 20, "{lines} lines of the journey");
+    let unknown: Vec<_> = named.difference(&known).collect();
+    assert!(unknown.is_empty(), "the program has no crash points {unknown:?}");
+    // A transition that is no part of the journey has its row further down.
+    let silent: Vec<_> = known
+        .difference(&named)
+        .filter(|name| !page.contains(&format!("\n| `{name}` | ")))
+        .collect();
+    assert!(silent.is_empty(), "the page does not name {silent:?}");
+}
+
+#[test]
+fn every_claim_about_the_lifecycle_names_a_test() {
+    let page = read("docs/lifecycle.md");
+    let claims: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.ends_with(" Tests |") && !line.ends_with(" Test |"))
+        .collect();
+    assert!(claims.len() > 50, "{}", claims.len());
+    for claim in claims {
+        assert!(claim.contains("`test:"), "no test is named for: {claim}");
+    }
+}
+
+#[test]
+fn every_test_that_the_lifecycle_and_threats_pages_name_exists() {
+    let page = read("docs/threats.md") + &read("docs/lifecycle.md");
     let mut code = String::new();
     let mut open = vec![root().join("tests"), root().join("src")];
     while let Some(dir) = open.pop() {

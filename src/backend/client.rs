@@ -10,6 +10,7 @@ use super::headers::is_reserved;
 use super::operation::{Backend, ReadPlan};
 use super::secrets::{Credential, Environment, Headers, Need};
 use super::wire::{Broken, Connect, Outgoing, Wire};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
 use crate::settings::Mistake;
@@ -124,8 +125,12 @@ impl Client {
             Err(why) => return Sent::NotSent { why },
         };
         // From here on bytes may leave.
+        reached(Point::SendLeaving);
         match self.wire.carry(outgoing).await {
-            Ok(answer) => Sent::Answer(answer),
+            Ok(answer) => {
+                reached(Point::SendAnswered);
+                Sent::Answer(answer)
+            }
             Err(Broken::NotSent(why)) => Sent::NotSent { why },
             Err(Broken::Lost(why)) => Sent::Lost { why },
         }

@@ -15,6 +15,7 @@ use url::{Host, Url};
 use super::address::refusal;
 use super::answer::Answer;
 use super::operation::{Backend, Private};
+use crate::crash_points::{Point, reached};
 
 /// One request, ready to leave.
 #[derive(Debug, Clone)]
@@ -77,13 +78,19 @@ impl Wire for HttpWire {
             headers,
             body,
         } = request;
+        let is_write = body.is_some();
         let mut builder = self.client.request(method, url).headers(headers);
         if let Some(body) = body {
             builder = builder.body(body);
         }
         // Only a failure to connect proves that nothing left.
         match builder.send().await {
-            Ok(response) => self.whole(response).await.map_err(Broken::Lost),
+            Ok(response) => {
+                if is_write {
+                    reached(Point::SendHead);
+                }
+                self.whole(response).await.map_err(Broken::Lost)
+            }
             Err(error) if error.is_connect() || error.is_builder() => Err(Broken::NotSent(chain(error))),
             Err(error) => Err(Broken::Lost(chain(error))),
         }

@@ -3,6 +3,7 @@
 use super::Broker;
 use crate::approval::SignerError;
 use crate::audit::{Actor, ActorKind};
+use crate::crash_points::{Point, reached};
 use crate::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use crate::domain::id::{ApprovalId, RecordId, RequestId, VerdictId};
 use crate::domain::lifecycle::DraftState;
@@ -83,6 +84,7 @@ impl Broker {
             verdict,
             then,
         };
+        reached(Point::DecideAnswered);
         match self.store.decide(self.op(actor, request), decide).await {
             Ok(decided) => Ok(decided.value),
             // The same proposal came twice at once, or the sweep was faster: the first decision stands, and here it is.

@@ -8,6 +8,7 @@ use super::{AcceptError, Broker, Caller};
 use crate::approval::{RecordError, UnverifiedRecord};
 use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::backend::{ReadError, Stale};
+use crate::crash_points::{Point, reached};
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, StopId};
 use crate::domain::json::{Json, JsonError};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
@@ -257,6 +258,7 @@ impl Broker {
             records,
             answer,
         };
+        reached(Point::ExchangeChecked);
         // The row first: a token whose row was never written is good for nothing, and a row whose token was lost is replaced by the next
         // exchange.
         let issued = self.store.issue(self.op_of(caller), issue).await?.value;
@@ -271,6 +273,7 @@ impl Broker {
             expires_at: issued.expires_at,
         };
         let token = minter.mint(&grant, &*self.entropy)?;
+        reached(Point::ExchangeMinted);
         Ok(Issued {
             token,
             credential,

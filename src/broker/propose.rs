@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Broker, Caller, DecideError};
 use crate::audit::{EventBody, EventKind, Note};
 use crate::backend::{CompileError, FactsError, ParamError, ReadError};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{DraftDocument, Evidence, Maker, Resource};
 use crate::domain::id::DraftId;
@@ -218,6 +219,7 @@ impl Broker {
             supersedes: request.supersedes,
             expires_at: document.expires_at,
         };
+        reached(Point::ProposeCompiled);
         Ok(self.store.propose(self.op_of(caller), new).await?.value)
     }
 }

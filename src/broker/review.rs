@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Broker, Caller};
 use crate::approval::{RecordError, StepUp, UnverifiedRecord, VerifiedRecord};
 use crate::audit::{Actor, ActorKind, ApprovalPart, EventBody, EventKind, Note};
+use crate::crash_points::{Point, reached};
 use crate::domain::approval::Decision;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
 use crate::domain::principal::is_party;
@@ -130,6 +131,7 @@ impl Broker {
         };
         // The signature is the approver's act; the service that handed it in is named by the request.
         let op = self.op(Actor::new(ActorKind::Person, approver.as_str()), Some(caller.request));
+        reached(Point::ReviewVerified);
         let draft = self.store.vote(op, vote).await?.value;
         Ok(Accepted {
             draft,

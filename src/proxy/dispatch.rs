@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Parts, Plan, PlanError};
 use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::backend::{Credential, Sent, Stale};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
@@ -76,6 +77,7 @@ impl Parts {
             // Nothing is known to have moved: the draft may be exchanged again.
             Precondition::Unreadable => return self.abort(&execution, PRECONDITION_UNREADABLE, AfterAbort::Release).await,
         }
+        reached(Point::PreconditionRead);
         let id = execution.id;
         let claimed = execution.clone();
         match self.send(execution, &plan).await {
@@ -136,6 +138,7 @@ impl Parts {
             // "nobody" is this process's belief, so it is left to the sweep, which looks before it sends.
             return Ok(applied.value);
         };
+        reached(Point::DispatchPermitted);
         let sent = self.transmit(permit).await;
         self.settle_attempt(applied.value, plan, sent).await
     }

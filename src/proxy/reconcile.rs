@@ -6,6 +6,7 @@ use super::handoff::Reason;
 use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
 use crate::backend::{Answer, Classified, Credential, Finding, Outcome, Proof, ReadError, Step};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
@@ -170,6 +171,7 @@ impl Parts {
                 finding => break finding,
             }
         };
+        reached(Point::LookUpRead);
         let inconclusive = || Settled::Indeterminate {
             code: "look_up_inconclusive".to_owned(),
         };

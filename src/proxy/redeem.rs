@@ -2,6 +2,7 @@
 
 use super::Proxy;
 use crate::audit::{Actor, ActorKind, CredentialPart, EventBody, EventKind, Note, StopPart};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::DraftHash;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
@@ -89,6 +90,7 @@ impl Proxy {
         }
         match outcome? {
             Redeemed::Claimed(execution) => {
+                reached(Point::RedeemClaimed);
                 let proxy = self.clone();
                 let claimed = execution.clone();
                 self.tasks.spawn(async move { proxy.drive(*claimed).await });
@@ -147,6 +149,7 @@ impl Proxy {
             holder: self.settings.holder.clone(),
             lease: self.settings.lease,
         };
+        reached(Point::RedeemVerified);
         Ok(self.surely(|op| self.store.redeem(op, redeem.clone())).await?.value)
     }
 }

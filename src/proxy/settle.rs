@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Parts, Plan};
 use crate::audit::{EventBody, EventKind, EventOutcome, Note, ProviderPart};
 use crate::backend::{Answer, Classified, Next, Outcome, Sent};
+use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
@@ -52,6 +53,7 @@ impl Parts {
         let answer = if let Sent::Answer(answer) = &sent { Some(answer) } else { None };
         let pause = self.pause(plan, execution.attempts.len(), answer);
         let (settled, result) = judge(plan, &sent, earlier_doubt, now);
+        reached(Point::SettleJudged);
         let next_action_at = match &settled {
             Settled::Indeterminate { .. } => Some(now.plus(pause)),
             Settled::Pending { .. } => Some(look_again(&execution, now)),

@@ -28,6 +28,10 @@ pub enum FaultKind {
     WrongAmount,
     /// The refund is taken in and its status is `pending`.
     Pending,
+    /// The refund is taken in, its status is `pending`, and the connection is closed without a byte.
+    PendingUnanswered,
+    /// Nothing happens; the answer is a 400 that refuses the request as invalid, and it is stored.
+    Refuse,
     /// Nothing happens; the answer says that the key is in use.
     InFlight,
     /// The effect happens; the connection is closed in the middle of the answer's body.
@@ -36,6 +40,46 @@ pub enum FaultKind {
     Redirect,
     /// The effect happens; the answer is several megabytes long.
     Oversize,
+    /// Nothing happens; the connection is closed before the body is read.
+    CloseAsWritten,
+    /// Nothing happens; the answer is a 429 whose `Retry-After` is a date, and is not stored.
+    RateLimitDate,
+    /// Nothing happens; the answer says that the key was used with another request.
+    KeyReused,
+    /// Nothing happens; the answer says that the charge is refunded already, and is not stored.
+    AlreadyRefunded,
+    /// The effect happens as asked; the answer names another currency.
+    WrongCurrency,
+    /// The effect happens as asked; the answer names another charge.
+    WrongTarget,
+    /// The effect happens as asked; the answer names another draft.
+    WrongDraft,
+    /// The effect happens, or happened before; this one answer names another id for it.
+    OtherId,
+    /// A list is answered as if nothing were in it.
+    EmptyList,
+    /// The effect happens; the answer is a 303 to `/_sandbox/redirected`.
+    SeeOther,
+    /// The effect happens; half the answer's JSON comes, with a length that fits it.
+    Malformed,
+    /// The effect happens; the answer is a page for people.
+    Html,
+    /// The effect happens; the right answer comes under the content type of a page.
+    OtherContentType,
+    /// The effect happens; the answer is a 200 without a body.
+    EmptyAnswer,
+    /// The effect happens; the answer is small, compressed, and many megabytes when it is not.
+    GzipBomb,
+    /// The effect happens; the answer is not HTTP.
+    Garbage,
+    /// The effect happens; the answer has thousands of headers.
+    HeaderFlood,
+    /// The effect happens; the answer comes after two interim ones (103).
+    EarlyHints,
+    /// The effect happens; interim answers come and come.
+    EndlessHints,
+    /// The effect happens; the answer comes byte by byte.
+    Drip,
 }
 
 /// Which requests a fault is for.
@@ -112,6 +156,12 @@ impl FaultQueue {
 
     pub(super) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// Takes one use of the first fault that covers the request, if it is of this kind: it strikes before the others are looked at.
+    pub(super) fn take_kind(&mut self, kind: FaultKind, method: &str, path: &str) -> bool {
+        let first = self.0.iter().find(|fault| fault.times > 0 && fault.matching.covers(method, path));
+        first.is_some_and(|fault| fault.kind == kind) && self.take(method, path).is_some()
     }
 
     /// Takes one use of the first fault that covers the request.

@@ -7,6 +7,7 @@ mod control;
 mod endpoint;
 mod fault;
 mod idempotency;
+mod lie;
 mod payments;
 mod seen;
 mod server;
@@ -30,6 +31,8 @@ pub use fault::{Fault, FaultKind, FaultMatch};
 pub use payments::{Refund, RefundStatus};
 pub use seen::{KeyUsed, SeenRequest};
 pub use world::demo;
+
+pub use server::Witness;
 
 use server::Shared;
 
@@ -133,9 +136,19 @@ impl RunningSandbox {
         self.shared.world().shop.customer(id)
     }
 
+    /// Sets who looks at every request when it has arrived and before anything is done about it; only the first one set counts.
+    pub fn witness(&self, witness: Witness) {
+        let _is_first = self.shared.witness.set(witness).is_ok();
+    }
+
     /// Queues a fault behind those already queued.
     pub fn fault(&self, fault: Fault) {
         self.shared.world().faults.push(fault);
+    }
+
+    /// Forgets the faults that are still to come.
+    pub fn clear_faults(&self) {
+        self.shared.world().faults.clear();
     }
 
     /// Lets every held request go on, and returns how many there were. See [`FaultKind::Hold`].

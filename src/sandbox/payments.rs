@@ -200,6 +200,10 @@ impl Payments {
             return Ok(Outcome::Unchanged(done.into()));
         }
         let amount = asked.unwrap_or(left);
+        if call.fault == Some(FaultKind::Refuse) {
+            let refused = ErrorAnswer::new(400, ErrorType::InvalidRequest, "This charge cannot be refunded.").param("charge");
+            return Ok(Outcome::Unchanged(refused.into()));
+        }
         if amount > left {
             let message = format!("Refund amount ({amount}) is greater than unrefunded amount on charge ({left}), in minor units");
             let over = ErrorAnswer::new(400, ErrorType::InvalidRequest, message).param("amount");
@@ -214,7 +218,7 @@ impl Payments {
             created: call.now.seconds(),
             metadata,
             reason,
-            status: if call.fault == Some(FaultKind::Pending) {
+            status: if matches!(call.fault, Some(FaultKind::Pending | FaultKind::PendingUnanswered)) {
                 RefundStatus::Pending
             } else {
                 RefundStatus::Succeeded

@@ -1,6 +1,6 @@
 //! Connections served by hand, so that a fault can really close one without an answer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,6 +10,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
 use crate::domain::secret::{Secret, constant_time_eq};
+use crate::domain::time::Timestamp;
 
 use super::SandboxConfig;
 use super::answer::{Answer, ErrorAnswer, ErrorType};
@@ -25,6 +27,7 @@ use super::control;
 use super::endpoint::{Call, Outcome, route};
 use super::fault::FaultKind;
 use super::idempotency::{Claim, in_use};
+use super::lie::{Script, script};
 use super::seen::{KeyUsed, SeenRequest};
 use super::wire::{Dropped, WireBody, wire};
 use super::world::{World, fresh_id};
@@ -44,7 +47,12 @@ pub(super) struct Shared {
     closing: CancellationToken,
     world: Mutex<World>,
     gate: watch::Sender<Gate>,
+    /// Told of every request before anything is done about it.
+    pub(super) witness: OnceLock<Witness>,
 }
+
+/// Looks at a request that has arrived whole and was not answered yet.
+pub type Witness = Box<dyn Fn(&SeenRequest) + Send + Sync>;
 
 /// Where held requests wait: a release opens the gate for all that wait now, and for nobody who comes later.
 #[derive(Clone, Copy, Default)]
@@ -63,6 +71,7 @@ impl Shared {
             entropy: config.entropy,
             closing,
             gate: watch::Sender::new(Gate::default()),
+            witness: OnceLock::new(),
         }
     }
 
@@ -149,17 +158,23 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, tasks: Tas
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let closing = shared.closing.clone();
-    let service = service_fn(|request| answered(&shared, request));
-    let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let lie = Mutex::new(None);
+    let service = service_fn(|request| Box::pin(answered(&shared, &lie, request)));
+    let mut serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        () = closing.cancelled() => {}
+        () = closing.cancelled() => return,
         // An error here is a fault that was asked for, or a client that went away; both are in the record.
-        _ = serving => {}
+        _ = std::future::poll_fn(|cx| serving.poll_without_shutdown(cx)) => {}
+    }
+    let stream = serving.into_parts().io.into_inner();
+    let lie: Option<Script> = lie.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(lie) = lie {
+        closing.run_until_cancelled(lie.play(stream)).await;
     }
 }
 
 /// One request, from its bytes to its answer or the lack of one.
-async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
+async fn answered(shared: &Shared, lie: &Mutex<Option<Script>>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
     let (head, body) = request.into_parts();
     let header = |name: &str| {
         head.headers
@@ -168,9 +183,13 @@ async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Respons
     };
     let (method, path) = (head.method.as_str(), head.uri.path());
     let request_id = fresh_id(shared.entropy.as_ref(), "req");
-    let body = axum::body::to_bytes(axum::body::Body::new(body), LONGEST_BODY)
-        .await
-        .map_err(|_| Dropped)?;
+    let is_cut = method != "GET" && shared.world().faults.take_kind(FaultKind::CloseAsWritten, method, path);
+    let body = if is_cut {
+        bytes::Bytes::new()
+    } else {
+        let body = axum::body::to_bytes(axum::body::Body::new(body), LONGEST_BODY).await;
+        body.map_err(|_| Dropped)?
+    };
     if path.starts_with(control::PREFIX) && path != "/_sandbox/redirected" {
         return Ok(wire(&control::answer(shared, method, path, &body), &request_id));
     }
@@ -178,23 +197,30 @@ async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Respons
     let idempotency_key = header("idempotency-key");
     let if_match = header("if-match");
     let now = shared.clock.now();
+    let seen = SeenRequest {
+        number: 0,
+        at: now,
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: head.uri.query().map(str::to_owned),
+        key,
+        idempotency_key: idempotency_key.clone(),
+        if_match: if_match.clone(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+        body_sha256: Digest::of(&body),
+        effect: false,
+        replayed: false,
+        status: None,
+    };
+    if let Some(witness) = shared.witness.get() {
+        witness(&seen);
+    }
     let (number, refused, fault) = {
         let mut world = shared.world();
-        let number = world.seen.push(SeenRequest {
-            number: 0,
-            at: now,
-            method: method.to_owned(),
-            path: path.to_owned(),
-            query: head.uri.query().map(str::to_owned),
-            key,
-            idempotency_key: idempotency_key.clone(),
-            if_match: if_match.clone(),
-            body: String::from_utf8_lossy(&body).into_owned(),
-            body_sha256: Digest::of(&body),
-            effect: false,
-            replayed: false,
-            status: None,
-        });
+        let number = world.seen.push(seen);
+        if is_cut {
+            return Err(Dropped);
+        }
         // Whoever may not come in uses up no fault.
         let refused = unauthorized(key, method);
         let fault = if refused.is_some() { None } else { world.faults.take(method, path) };
@@ -208,7 +234,7 @@ async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Respons
     if fault == Some(FaultKind::DropBefore) {
         return Err(Dropped);
     }
-    if let Some(refused) = refused.or_else(|| before(fault, idempotency_key.as_deref())) {
+    if let Some(refused) = refused.or_else(|| before(fault, idempotency_key.as_deref(), now)) {
         return Ok(visit.send(&refused));
     }
     let call = Call {
@@ -223,9 +249,14 @@ async fn answered(shared: &Shared, request: Request<Incoming>) -> Result<Respons
     };
     // A key means nothing on a request that changes nothing.
     let idempotency_key = idempotency_key.filter(|_| method != "GET");
-    let answer = visit.run(&call, idempotency_key.as_deref()).await;
+    let answer = told(visit.run(&call, idempotency_key.as_deref()).await, fault);
+    if let Some(script) = script(fault, &answer) {
+        *lie.lock().unwrap_or_else(PoisonError::into_inner) = Some(script);
+        visit.note(|seen| seen.status = Some(answer.status));
+        return Err(Dropped);
+    }
     match fault {
-        Some(FaultKind::DropAfter) => Err(Dropped),
+        Some(FaultKind::DropAfter | FaultKind::PendingUnanswered) => Err(Dropped),
         Some(FaultKind::Hang) => {
             shared.closing.cancelled().await;
             Err(Dropped)
@@ -267,7 +298,7 @@ fn unauthorized(key: KeyUsed, method: &str) -> Option<Answer> {
 }
 
 /// The answers of faults that strike before anything happens.
-fn before(fault: Option<FaultKind>, key: Option<&str>) -> Option<Answer> {
+fn before(fault: Option<FaultKind>, key: Option<&str>, now: Timestamp) -> Option<Answer> {
     match fault? {
         FaultKind::Error503Before => Some(ErrorAnswer::new(503, ErrorType::Api, "The service is not available. Try again later.").into()),
         FaultKind::RateLimit => {
@@ -275,6 +306,19 @@ fn before(fault: Option<FaultKind>, key: Option<&str>) -> Option<Answer> {
                 .code("rate_limit")
                 .into();
             Some(limited.with("retry-after", "1"))
+        }
+        FaultKind::RateLimitDate => {
+            let limited: Answer = ErrorAnswer::new(429, ErrorType::InvalidRequest, "Too many requests. Come back later.").into();
+            let since = Duration::from_secs(u64::try_from(now.seconds()).unwrap_or_default().saturating_add(30));
+            Some(limited.with("retry-after", httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + since)))
+        }
+        FaultKind::KeyReused => {
+            let message = "This key was first used with other parameters.";
+            Some(ErrorAnswer::new(400, ErrorType::Idempotency, message).into())
+        }
+        FaultKind::AlreadyRefunded => {
+            let refused = ErrorAnswer::new(400, ErrorType::InvalidRequest, "The charge has already been refunded.");
+            Some(refused.code("charge_already_refunded").into())
         }
         FaultKind::InFlight => Some(in_use(key.unwrap_or_default())),
         FaultKind::Redirect => {
@@ -356,6 +400,30 @@ impl Visit<'_> {
     }
 }
 
+/// What is told of an answer once, and not stored.
+fn told(mut answer: Answer, fault: Option<FaultKind>) -> Answer {
+    match fault {
+        Some(FaultKind::OtherId) => set(&mut answer, "id", "re_another"),
+        Some(FaultKind::EmptyList) => {
+            set(&mut answer, "data", json!([]));
+            set(&mut answer, "has_more", false);
+        }
+        Some(FaultKind::SeeOther) => {
+            let elsewhere: Answer = ErrorAnswer::new(303, ErrorType::Api, "Elsewhere.").into();
+            return elsewhere.with("location", "/_sandbox/redirected");
+        }
+        _ => {}
+    }
+    answer
+}
+
+/// Puts another value in the place of a member, if there is one.
+fn set(answer: &mut Answer, member: &str, value: impl Into<Value>) {
+    if let Some(old) = answer.body.get_mut(member) {
+        *old = value.into();
+    }
+}
+
 /// The answers of faults that strike after the effect and are stored like any other answer.
 fn bent(mut answer: Answer, fault: Option<FaultKind>) -> Answer {
     match fault {
@@ -363,6 +431,20 @@ fn bent(mut answer: Answer, fault: Option<FaultKind>) -> Answer {
         Some(FaultKind::WrongAmount) => {
             if let Some(amount) = answer.body.get_mut("amount") {
                 *amount = (amount.as_i64().unwrap_or_default() + 1).into();
+            }
+            answer
+        }
+        Some(FaultKind::WrongCurrency) => {
+            set(&mut answer, "currency", "jpy");
+            answer
+        }
+        Some(FaultKind::WrongTarget) => {
+            set(&mut answer, "charge", "ch_another");
+            answer
+        }
+        Some(FaultKind::WrongDraft) => {
+            if let Some(metadata) = answer.body.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("writ_draft".to_owned(), "drf_another".into());
             }
             answer
         }

@@ -18,3 +18,5 @@ mod roles;
 mod stops;
 mod store_fails;
 mod support;
+mod together;
+mod window;

@@ -1,8 +1,10 @@
 //! What many tests need: a clock and a source of chance that belong to the test.
 
+pub mod attempts;
 pub mod certificates;
 pub mod listening;
 pub mod peers;
+pub mod people;
 pub mod servers;
 pub mod vectors;
 pub mod world;

@@ -18,19 +18,18 @@ use writ::app::{App, Outside, Part};
 use writ::approval::RecordSigner;
 use writ::audit::{Actor, ActorKind};
 use writ::config::Config;
-use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
-use writ::domain::clock::{Clock, Entropy};
-use writ::domain::digest::{Digest, DraftHash};
-use writ::domain::id::{OperationId, RecordId};
+use writ::domain::approval::{Claims, Decision};
+use writ::domain::clock::Entropy;
+use writ::domain::id::OperationId;
 use writ::domain::principal::{Client, KeyKind};
 use writ::domain::secret::Secret;
 use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
-use writ::setup::{self, Approvers, Created, Endpoint, LOCAL_ISSUER, Options};
+use writ::setup::{self, Approvers, Created, Endpoint, Options};
 
 use writ::store::Op;
 use writ::store::record::{ApproverEntry, ClientEntry};
 
-use super::{ManualClock, SeededEntropy};
+use super::{ManualClock, SeededEntropy, people};
 use crate::fakes::server::{READS, WRITES};
 
 /// Everything, running.
@@ -242,40 +241,11 @@ impl World {
 
     /// The claims with which an approver of the example would answer this card.
     pub fn claims(&self, approver: &str, card: &Value, decision: Decision) -> Claims {
-        let now = self.clock.now().seconds();
-        let text = |v: &Value| v.as_str().unwrap().to_owned();
-        Claims {
-            iss: LOCAL_ISSUER.to_owned(),
-            sub: approver.parse().unwrap(),
-            aud: self.config.audience.to_string(),
-            jti: RecordId::generate(&*self.clock, &*self.entropy),
-            iat: now,
-            nbf: now,
-            exp: now + 600,
-            apr: Approval {
-                v: 1,
-                decision,
-                draft_id: text(&card["id"]).parse().unwrap(),
-                draft_hash: DraftHash::from_digest(Digest::parse(&text(&card["draft_hash"])).unwrap()),
-                request_nonce: text(&card["approval"]["request_nonce"]),
-                verdict_id: text(&card["verdict"]["id"]).parse().unwrap(),
-                policy: AskedBy {
-                    id: text(&card["verdict"]["policy_id"]),
-                    version: card["verdict"]["policy_version"].as_u64().unwrap(),
-                    sha256: Digest::parse(&text(&card["verdict"]["policy_sha256"])).unwrap(),
-                },
-                by: By {
-                    kind: ApproverType::Human,
-                    id: approver.parse().unwrap(),
-                    queue: None,
-                    amr: vec!["hwk".to_owned(), "user".to_owned()],
-                    auth_time: Some(now - 10),
-                    rule: None,
-                },
-                reason: Some("the photo shows the crack".to_owned()),
-                execute_by: None,
-            },
-        }
+        let outside = Outside {
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+        };
+        people::claims(&outside, self.config.audience.to_string(), approver, card, decision)
     }
 
     /// The signer of an approver of the example.

@@ -6,6 +6,7 @@ use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
 use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
+use crate::crash_points;
 use crate::domain::id::{EventId, RequestId, VerdictId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
@@ -151,6 +152,7 @@ impl<'a> Step<'a> {
                 ":execution": body.execution.as_ref().map(|e| e.id.to_string()), ":body": text,
             },
         )?;
+        crash_points::emitted(body.kind.as_str());
         self.told.push(Told::of(body));
         self.seq = Some(seq);
         Ok(())

@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::connection::{self, OpenError};
 use super::failure::{Failure, commit_failed, is_known_lost, trouble_of};
+use crate::crash_points;
 use crate::domain::id::OperationId;
 use crate::store::StoreError;
 use crate::store::health::{FileState, Trouble};
@@ -313,8 +314,10 @@ impl<A: Around, C: FnMut(&Connection) -> rusqlite::Result<()>> Work<A, C> {
                 return self.lost(trouble, why);
             }
         };
+        crash_points::committing();
         match (self.commit)(&connection) {
             Ok(()) => {
+                crash_points::committed();
                 self.doubts = 0;
                 self.connection = Some(connection);
                 if let Err(why) = self.around.in_place() {
@@ -373,6 +376,7 @@ impl<A: Around, C: FnMut(&Connection) -> rusqlite::Result<()>> Work<A, C> {
 fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<dyn Job>]) -> Result<(Vec<Told>, Wrote), (Trouble, String)> {
     let sql = |error: rusqlite::Error| (trouble_of(&error), error.to_string());
     connection.execute_batch("BEGIN IMMEDIATE").map_err(sql)?;
+    crash_points::begin();
     let first = around.first(connection).map_err(|failure| match failure {
         Failure::Sql(error) => sql(error),
         other => (Trouble::Other, other.rolled_back().to_string()),
@@ -380,6 +384,7 @@ fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<d
     let mut written = first.wrote;
     for job in batch {
         connection.execute_batch("SAVEPOINT step").map_err(sql)?;
+        let mark = crash_points::mark();
         // A step that panics must not take the thread, and with it every later step, along: it is undone and answered as not run.
         let ran = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or_else(|_| {
             tracing::error!("a step panicked; it is rolled back");
@@ -392,6 +397,7 @@ fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<d
                 let trouble = job.trouble();
                 let undone = connection.execute_batch("ROLLBACK TO step");
                 undone.map_err(|error| (trouble.unwrap_or_else(|| trouble_of(&error)), error.to_string()))?;
+                crash_points::undo(mark);
             }
         }
         connection.execute_batch("RELEASE step").map_err(sql)?;
