@@ -16,6 +16,7 @@ mod backend;
 mod cli;
 #[cfg(feature = "crash-points")]
 mod crash_points;
+mod deploy;
 mod edge;
 mod fakes;
 mod hostile;

@@ -72,6 +72,7 @@ pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Resu
         return Err(alone(no_store(config)));
     }
     let store = open_store(config, outside).map_err(alone)?;
+    unbelieved(config, part, &*store).await.map_err(alone)?;
     // A signer that cannot be read is the finding of `check`.
     let Ok(signer) = policy_signer(config) else { return Ok(()) };
     if !part.is_broker() {
@@ -117,6 +118,30 @@ pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Resu
         config.audience,
         signer.kid(),
     )))
+}
+
+/// A client that must show a certificate where none is asked for could never call.
+async fn unbelieved(config: &Config, part: Part, store: &dyn Store) -> Result<(), String> {
+    let (place, files) = match part {
+        Part::All | Part::Broker => ("broker.tls", &config.broker_tls),
+        Part::Proxy => ("proxy.tls", &config.proxy_tls),
+    };
+    if files.as_ref().is_some_and(|files| files.clients.is_some()) {
+        return Ok(());
+    }
+    let clients = store
+        .clients()
+        .await
+        .map_err(|error| format!("{}: {error}", config.store.display()))?;
+    let bound = clients
+        .iter()
+        .find(|entry| entry.certificate.is_some() && entry.client.revoked_at.is_none());
+    bound.map_or(Ok(()), |entry| {
+        Err(format!(
+            "{place}.client_ca: is missing, but client `{}` must show a certificate; name the authority, or run `writ client set-certificate {} --none`",
+            entry.client.id, entry.client.id
+        ))
+    })
 }
 
 /// What to do about a store that is not there.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::read_key_set;
 use crate::broker::Broker;
 use crate::edge::ServerTls;
+use crate::http::{self, Common};
 use crate::proxy::Proxy;
 use crate::store::Store;
 use crate::token::KeyRing;
@@ -21,6 +22,8 @@ const STORE_BEAT: Duration = Duration::from_secs(1);
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
 const BROKER_SWEEP: Duration = Duration::from_secs(2);
+/// How often refusals that were only counted are looked for.
+const REFUSAL_LOOK: Duration = Duration::from_secs(10);
 /// How often the key and certificate files are looked at.
 const FILE_LOOK: Duration = Duration::from_secs(5);
 
@@ -37,12 +40,14 @@ pub(super) async fn keep(
     broker: Option<Arc<Broker>>,
     proxy: Option<Proxy>,
     files: Files,
+    common: Common,
     shutdown: CancellationToken,
 ) {
     tokio::join!(
         keep_store(store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
+        keep_refusals(common, shutdown.clone()),
         keep_files(broker, proxy, files, shutdown),
     );
 }
@@ -81,6 +86,13 @@ async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
         if let Err(error) = broker.sweep().await {
             tracing::error!(%error, "the sweep of drafts failed; it is tried again");
         }
+    }
+}
+
+async fn keep_refusals(common: Common, shutdown: CancellationToken) {
+    let mut turn = pace(REFUSAL_LOOK);
+    while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
+        http::note_refusals(&common).await;
     }
 }
 

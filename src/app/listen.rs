@@ -1,7 +1,7 @@
 //! Accepting connections: so many at once and no more, so many from one address, and an end to all of them.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::converse::{Line, converse};
-use crate::edge::{Limits, ServerTls};
+use crate::edge::{Limits, ServerTls, Source};
 
 /// What stands between the network and the router.
 pub(super) struct Door {
@@ -63,12 +63,12 @@ pub(super) async fn serve(listener: TcpListener, router: Router, door: Door, shu
 
 /// How many connections are open from each address.
 #[derive(Default)]
-struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+struct Addresses(Mutex<HashMap<Source, usize>>);
 
 impl Addresses {
     /// A seat for one connection from `address`, given back when it is dropped; `None` if all are taken.
     fn take(all: &Arc<Self>, address: IpAddr, most: usize) -> Option<Seat> {
-        let address = neighbourhood(address);
+        let address = Source::of(address);
         let mut open = all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(address).or_default();
         if *count >= most {
@@ -82,7 +82,7 @@ impl Addresses {
 
 struct Seat {
     all: Arc<Addresses>,
-    address: IpAddr,
+    address: Source,
 }
 
 impl Drop for Seat {
@@ -92,13 +92,5 @@ impl Drop for Seat {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(open.remove(&self.address)),
         }
-    }
-}
-
-/// The address; of IPv6 its /64, since one machine has all of that.
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
-        v4 => v4,
     }
 }

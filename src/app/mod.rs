@@ -30,7 +30,7 @@ use crate::broker::{self, Broker};
 use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
-use crate::edge::ServerTls;
+use crate::edge::{Admission, Rates, ServerTls};
 use crate::http::{self, Common, CommonParts};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
@@ -100,6 +100,8 @@ pub struct App {
     /// The certificate of the address it listens on, if it has one.
     pub tls: Option<Arc<ServerTls>>,
     reload: Arc<Notify>,
+    rates: Arc<Rates>,
+    admission: Arc<Admission>,
     tasks: TaskTracker,
     requests: Arc<Requests>,
     metrics: Option<TcpListener>,
@@ -180,6 +182,8 @@ impl App {
             proxy,
             tls: parts.tls,
             reload: Arc::new(Notify::new()),
+            rates: Arc::new(Rates::new(&config.limits)),
+            admission: Arc::new(Admission::new(config.limits.calls)),
             tasks,
             requests: Arc::default(),
             metrics: None,
@@ -188,16 +192,21 @@ impl App {
 
     /// The process's routes.
     pub fn router(&self) -> Router {
-        let common = Common::new(CommonParts {
+        http::router(self.common(), self.broker.clone(), self.proxy.clone())
+    }
+
+    fn common(&self) -> Common {
+        Common::new(CommonParts {
             store: self.store.clone(),
             clock: self.outside.clock.clone(),
             entropy: self.outside.entropy.clone(),
             public_url: self.config.public_url.clone(),
             tls: self.tls.clone(),
+            rates: self.rates.clone(),
+            admission: self.admission.clone(),
             waiters: Semaphore::new(http::WAITERS),
             requests: self.requests.clone(),
-        });
-        http::router(common, self.broker.clone(), self.proxy.clone())
+        })
     }
 
     /// The address the process listens on.
@@ -307,6 +316,7 @@ impl App {
             self.broker.clone(),
             self.proxy.clone(),
             self.files(),
+            self.common(),
             shutdown.clone(),
         ));
         // Without sweeps nothing that was lost is found: a process whose housekeeping has died must not go on looking well.

@@ -74,6 +74,8 @@ macro_rules! notes {
 notes! {
     /// A caller could not show who it is.
     AuthFailed = "auth.failed",
+    /// Calls were refused because there were too many; `count` says how many since this was last written.
+    RateLimited = "rate.limited",
     /// A caller asked for something its role or permissions do not cover.
     AccessDenied = "access.denied",
     /// A read ran and its declared fields were returned.
@@ -102,6 +104,8 @@ notes! {
     ClientAdded = "client.add",
     /// A client's secret was replaced.
     ClientSecretReplaced = "client.replace_secret",
+    /// The certificate that a client must show beside its secret was replaced.
+    ClientCertificateReplaced = "client.replace_certificate",
     /// A client was revoked.
     ClientRevoked = "client.revoke",
     /// An approver, or a key or authority of one, was registered.
@@ -363,6 +367,9 @@ pub struct EventBody {
     /// Whom an administrative event is about: a client, an approver, a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// How many calls the event stands for, where it is not one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// SHA-256 of what an administrative event put in force, or of the evidence a person gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_sha256: Option<Digest>,
@@ -398,6 +405,7 @@ impl EventBody {
             provider: None,
             stop: None,
             subject: None,
+            count: None,
             content_sha256: None,
             state: None,
             clock: None,

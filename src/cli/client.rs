@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::context::{At, Context};
 use super::error::CliError;
 use super::words::{permission, permissions, role, roles};
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::name::{ClientId, PrincipalId, TenantId};
 use crate::domain::principal::{Client, Permission, Role};
 use crate::domain::secret::Secret;
@@ -29,6 +30,7 @@ enum ClientCommand {
     List(List),
     Revoke(One),
     ReplaceSecret(Replace),
+    SetCertificate(SetCertificate),
 }
 
 /// Register a client. Its secret is printed once and stored only as a hash.
@@ -51,6 +53,9 @@ struct Add {
     /// What an orchestrator may do, such as `refund.*:draft,execute`; may be given again.
     #[arg(long, value_name = "OPERATION:STAGES", value_parser = permission)]
     allow: Vec<Permission>,
+    /// The certificate it must show beside its secret, such as `san_dns:agent.example`.
+    #[arg(long, value_name = "CERTIFICATE")]
+    certificate: Option<ClientCertificate>,
     #[command(flatten)]
     at: At,
 }
@@ -83,16 +88,37 @@ struct Replace {
     at: At,
 }
 
+/// Say which certificate a client must show beside its secret, or that it needs none.
+///
+/// It shows it in the TLS handshake; `client_ca` in the configuration says whose certificates are believed. With one registered the secret alone
+/// is refused, and a certificate that is registered for one client is refused with the secret of another.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ client set-certificate billing-agent san_dns:billing.agents.example\n  writ client set-certificate billing-agent san_uri:spiffe://example/billing\n  writ client set-certificate billing-agent x5t#S256:$(openssl x509 -in agent.pem -outform DER | sha256sum | cut -c-64)\n  writ client set-certificate billing-agent --none"
+)]
+struct SetCertificate {
+    /// The client's id.
+    id: ClientId,
+    /// `san_dns:NAME` or `san_uri:URI` in its subject alternative name, or `x5t#S256:` and the SHA-256 of its DER bytes.
+    #[arg(required_unless_present = "none", conflicts_with = "none")]
+    certificate: Option<ClientCertificate>,
+    /// The secret is enough from now on.
+    #[arg(long)]
+    none: bool,
+    #[command(flatten)]
+    at: At,
+}
+
 impl ClientArgs {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self.command {
             ClientCommand::Add(add) => add.run(context).await,
             ClientCommand::List(list) => {
                 let clients = list.at.store(context)?.clients().await.map_err(CliError::failed)?;
-                let values: Vec<Value> = clients.iter().map(|entry| value(&entry.client)).collect();
+                let values: Vec<Value> = clients.iter().map(value).collect();
                 context.out.answer(&json!({ "clients": values }), |out| {
-                    let rows: Vec<Vec<String>> = clients.iter().map(|entry| row(&entry.client)).collect();
-                    out.table(&["client", "tenant", "roles", "owner", "may", "revoked"], &rows)
+                    let rows: Vec<Vec<String>> = clients.iter().map(row).collect();
+                    out.table(&["client", "tenant", "roles", "owner", "may", "certificate", "revoked"], &rows)
                 })
             }
             ClientCommand::Revoke(one) => {
@@ -108,8 +134,31 @@ impl ClientArgs {
                 replaced.map_err(unknown(&one.id))?;
                 once(context, &one.id, &secret)
             }
+            ClientCommand::SetCertificate(set) => set.run(context).await,
         }
     }
+}
+
+impl SetCertificate {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let store = self.at.store(context)?;
+        let set = store
+            .replace_certificate(context.op(), self.id.clone(), self.certificate.clone())
+            .await;
+        set.map_err(|error| match error {
+            StoreError::Rejected(Rejection::Exists(_)) => taken(),
+            other => unknown(&self.id)(other),
+        })?;
+        let value = json!({ "id": self.id, "certificate": self.certificate });
+        context.out.answer(&value, |_| match &self.certificate {
+            Some(certificate) => format!("{} must show {certificate} beside its secret", self.id),
+            None => format!("{} needs no certificate", self.id),
+        })
+    }
+}
+
+fn taken() -> CliError {
+    CliError::failed("another client, perhaps a revoked one, is registered with this certificate; give each client its own")
 }
 
 impl Add {
@@ -131,8 +180,14 @@ impl Add {
             created_at: context.outside.clock.now(),
             revoked_at: None,
         };
-        let added = store.add_client(context.op(), ClientEntry { client, secret_sha256 }).await;
+        let entry = ClientEntry {
+            client,
+            secret_sha256,
+            certificate: self.certificate,
+        };
+        let added = store.add_client(context.op(), entry).await;
         added.map_err(|error| match error {
+            StoreError::Rejected(Rejection::Exists(what)) if what != self.id.as_str() => taken(),
             StoreError::Rejected(Rejection::Exists(_)) => CliError::failed(format!(
                 "client `{}` exists already, revoked ones included; choose another id, or use `writ client replace-secret`",
                 self.id
@@ -159,14 +214,16 @@ fn unknown(id: &ClientId) -> impl FnOnce(StoreError) -> CliError {
     }
 }
 
-fn value(client: &Client) -> Value {
+fn value(entry: &ClientEntry) -> Value {
+    let client = &entry.client;
     json!({
         "id": client.id, "tenant": client.tenant, "roles": roles(&client.roles), "owner": client.owner,
-        "permissions": permissions(&client.permissions), "created_at": client.created_at, "revoked_at": client.revoked_at,
+        "permissions": permissions(&client.permissions), "certificate": entry.certificate, "created_at": client.created_at, "revoked_at": client.revoked_at,
     })
 }
 
-fn row(client: &Client) -> Vec<String> {
+fn row(entry: &ClientEntry) -> Vec<String> {
+    let client = &entry.client;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     vec![
         client.id.to_string(),
@@ -174,6 +231,7 @@ fn row(client: &Client) -> Vec<String> {
         roles(&client.roles).join(", "),
         or_dash(client.owner.as_ref().map(ToString::to_string)),
         permissions(&client.permissions).join(" "),
+        or_dash(entry.certificate.as_ref().map(ToString::to_string)),
         or_dash(client.revoked_at.map(|at| at.to_string())),
     ]
 }

@@ -448,7 +448,14 @@ async fn foreign_agent(store: &dyn Store, clock: &dyn Clock, entropy: &dyn Entro
         request: None,
     };
     store
-        .add_client(op, ClientEntry { client, secret_sha256 })
+        .add_client(
+            op,
+            ClientEntry {
+                client,
+                secret_sha256,
+                certificate: None,
+            },
+        )
         .await
         .map_err(|error| setup(&error))?;
     Ok(secret)

@@ -1,6 +1,7 @@
 //! Types and rules that everything else is written in: no IO, no async, no clock of its own.
 
 pub mod approval;
+pub mod client_certificate;
 pub mod clock;
 pub mod digest;
 pub mod draft;

@@ -3,6 +3,7 @@
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 
@@ -54,6 +55,17 @@ impl Certificate {
             dns: dns.collect(),
             uris: uris.collect(),
         })
+    }
+
+    /// Everything a client can be registered with to be recognised by this certificate.
+    #[must_use]
+    pub fn names(&self) -> Vec<ClientCertificate> {
+        let dns = self.dns.iter().cloned().map(ClientCertificate::SanDns);
+        let uris = self.uris.iter().cloned().map(ClientCertificate::SanUri);
+        std::iter::once(ClientCertificate::Thumbprint(self.thumbprint))
+            .chain(dns)
+            .chain(uris)
+            .collect()
     }
 
     /// Whether it holds at `now`.

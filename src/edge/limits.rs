@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Pace;
 use crate::settings::Section;
 
 /// The limits of one process.
@@ -13,6 +14,14 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// How long a connection may take for its handshake, and then to bring the head of its next request.
     pub head_timeout: Duration,
+    /// Calls of one client.
+    pub client: Pace,
+    /// Calls from one address that show nobody's secret and nobody's credential, and are written down.
+    pub failures: Pace,
+    /// The same from everywhere together.
+    pub all_failures: Pace,
+    /// Calls that change something and are worked on at once.
+    pub calls: usize,
 }
 
 impl Default for Limits {
@@ -21,6 +30,19 @@ impl Default for Limits {
             connections: 512,
             connections_per_address: 256,
             head_timeout: Duration::from_secs(10),
+            client: Pace {
+                per_minute: 6_000,
+                burst: 1_000,
+            },
+            failures: Pace {
+                per_minute: 30,
+                burst: 300,
+            },
+            all_failures: Pace {
+                per_minute: 120,
+                burst: 1_000,
+            },
+            calls: 256,
         }
     }
 }
@@ -50,11 +72,29 @@ impl Limits {
         if head_timeout < Duration::from_millis(200) || head_timeout > Duration::from_secs(120) {
             section.wrong("head_timeout", "expected from `200ms` to `2m`");
         }
+        let pace = |rate: &str, burst: &str, usual: Pace| {
+            let read = |key: &str, usual: u32| {
+                let usual = usize::try_from(usual).unwrap_or(usize::MAX);
+                u32::try_from(number(key, usual, 1, 1_000_000)).unwrap_or(u32::MAX)
+            };
+            Pace {
+                per_minute: read(rate, usual.per_minute),
+                burst: read(burst, usual.burst),
+            }
+        };
+        let client = pace("client_rate", "client_burst", usual.client);
+        let failures = pace("failure_rate", "failure_burst", usual.failures);
+        let all_failures = pace("all_failures_rate", "all_failures_burst", usual.all_failures);
+        let calls = number("calls", usual.calls, 8, 1_000);
         section.close();
         Self {
             connections,
             connections_per_address,
             head_timeout,
+            client,
+            failures,
+            all_failures,
+            calls,
         }
     }
 }

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body::{Segment, Strict};
 use super::problem::ProblemBody;
@@ -46,6 +47,7 @@ pub(super) struct AcceptedView {
 )]
 pub(super) async fn accept(
     State(state): State<BrokerState>,
+    Admitted(_place): Admitted,
     auth: Authenticated,
     body: Result<Strict<ApprovalBody>, Problem>,
 ) -> Result<Response, Problem> {

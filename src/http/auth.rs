@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::rates::{self, ComesFrom};
 use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::broker::Caller;
@@ -14,7 +15,9 @@ use crate::domain::id::{OperationId, RequestId};
 use crate::domain::name::ClientId;
 use crate::domain::principal::Role;
 use crate::domain::secret::{Secret, constant_time_eq};
-use crate::store::Op;
+use crate::edge::{Certificate, Peer};
+use crate::store::record::ClientEntry;
+use crate::store::{Op, StoreError};
 
 /// An authenticated client.
 pub(super) struct Authenticated {
@@ -34,7 +37,7 @@ impl Authenticated {
             request_id: Some(self.caller.request),
             ..event
         };
-        note(&self.common, self.caller.request, event).await;
+        note(&self.common, Some(self.caller.request), event).await;
         let names: Vec<&str> = roles.iter().map(|r| r.as_str()).collect();
         Err(Problem::new(
             Code::RoleMissing,
@@ -67,33 +70,42 @@ where
         let expected = entry.as_ref().map_or_else(|| Digest::of(b"nobody"), |e| e.secret_sha256);
         let given = Digest::of(secret.expose().as_bytes());
         let same = constant_time_eq(given.as_bytes(), expected.as_bytes());
+        let good = match &entry {
+            Some(entry) if same && entry.client.revoked_at.is_none() => {
+                let peer = parts.extensions.get::<Peer>();
+                shows_its_certificate(&common, entry, peer.and_then(|peer| peer.certificate.as_deref())).await?
+            }
+            _ => false,
+        };
         match entry {
-            Some(entry) if same && entry.client.revoked_at.is_none() => Ok(Self {
-                caller: Caller {
-                    client: entry.client,
-                    request,
-                },
-                common,
-            }),
+            Some(entry) if good => {
+                rates::client(&common, request, &entry.client.id).await?;
+                Ok(Self {
+                    caller: Caller {
+                        client: entry.client,
+                        request,
+                    },
+                    common,
+                })
+            }
             known => {
+                // One answer whatever was wrong: whoever has a stolen secret does not learn that only the certificate is missing.
+                let problem = Problem::new(
+                    Code::Unauthenticated,
+                    "the client id or its secret is wrong, the client is revoked, or its connection does not show its certificate",
+                );
+                let problem = rates::failed(&common, request, ComesFrom::of(parts), problem).await?;
                 let event =
                     EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
                 // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.
                 let subject = known.map(|e| e.client.id.to_string());
-                note(
-                    &common,
-                    request,
-                    EventBody {
-                        subject,
-                        request_id: Some(request),
-                        ..event
-                    },
-                )
-                .await;
-                Err(Problem::new(
-                    Code::Unauthenticated,
-                    "the client id or its secret is wrong, or the client is revoked",
-                ))
+                let event = EventBody {
+                    subject,
+                    request_id: Some(request),
+                    ..event
+                };
+                note(&common, Some(request), event).await;
+                Err(problem)
             }
         }
     }
@@ -107,7 +119,7 @@ pub(super) async fn refused(common: &Common, caller: &Caller, kind: Note, proble
             request_id: Some(caller.request),
             ..EventBody::new(EventKind::Note(kind), caller.actor()).denied(problem.code.as_str())
         };
-        note(common, caller.request, event).await;
+        note(common, Some(caller.request), event).await;
     }
     problem
 }
@@ -132,11 +144,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Requested {
     }
 }
 
-async fn note(common: &Common, request: RequestId, event: EventBody) {
+/// Whether the connection shows the certificate that the client is registered with, and none that another is.
+async fn shows_its_certificate(common: &Common, entry: &ClientEntry, shown: Option<&Certificate>) -> Result<bool, StoreError> {
+    let Some(shown) = shown else {
+        return Ok(entry.certificate.is_none());
+    };
+    // A connection can be open for longer than its certificate holds.
+    if !shown.holds(common.clock.now()) {
+        return Ok(false);
+    }
+    let names = shown.names();
+    let is_its_own = entry.certificate.as_ref().is_none_or(|registered| names.contains(registered));
+    let holders = common.store.certificate_holders(names).await?;
+    Ok(is_its_own && holders.iter().all(|holder| *holder == entry.client.id))
+}
+
+pub(super) async fn note(common: &Common, request: Option<RequestId>, event: EventBody) {
     let op = Op {
         id: OperationId::generate(&*common.clock, &*common.entropy),
         actor: event.actor.clone(),
-        request: Some(request),
+        request,
     };
     if let Err(error) = common.store.note(op, event).await {
         tracing::error!(%error, "a denial could not be written to the audit log");

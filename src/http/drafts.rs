@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body::{Params, Segment, Strict};
 use super::problem::ProblemBody;
@@ -84,6 +85,7 @@ impl TryFrom<String> for ReasonCode {
 )]
 pub(super) async fn propose(
     State(state): State<BrokerState>,
+    Admitted(_place): Admitted,
     auth: Authenticated,
     headers: HeaderMap,
     body: Result<Strict<ProposeBody>, Problem>,
@@ -199,6 +201,7 @@ pub(super) async fn bytes(
 )]
 pub(super) async fn withdraw(
     State(state): State<BrokerState>,
+    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<DraftId>,
 ) -> Result<Response, Problem> {

@@ -6,16 +6,18 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::admission::Admitted;
 use super::auth::{Authenticated, Requested, bearer};
 use super::body::{Params, Segment, Strict};
 use super::problem::ProblemBody;
+use super::rates::{self, ComesFrom};
 use super::view::ExecutionView;
 use super::{Code, Common, Problem, ProxyState, wait};
-use crate::domain::id::{DraftId, ExecutionId, OperationId};
+use crate::domain::id::{DraftId, ExecutionId, OperationId, RequestId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
-use crate::proxy::{self, ExecuteRequest, ResolveError, Subject};
+use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
 use crate::store::record::ExecutionRecord;
@@ -44,13 +46,21 @@ pub(super) struct ExecuteBody {
 )]
 pub(super) async fn execute(
     State(state): State<ProxyState>,
+    admitted: Admitted,
     Requested(request): Requested,
+    from: ComesFrom,
     headers: HeaderMap,
     Params(query): Params<WaitQuery>,
     body: Result<Strict<ExecuteBody>, Problem>,
 ) -> Result<Response, Problem> {
+    let denial = if state.common.rates.has_room_for_failure(from.0, state.common.clock.now()) {
+        Denial::Noted
+    } else {
+        Denial::Counted
+    };
     let Some(token) = bearer(&headers) else {
-        return Err(state.proxy.refuse_without_credential(request).await.into());
+        let error = state.proxy.refuse_without_credential(request, denial).await;
+        return Err(refused(&state.common, request, from, error).await);
     };
     let wait = wait::wish(query.wait)?;
     let body = body?.value;
@@ -59,7 +69,18 @@ pub(super) async fn execute(
         (None, Some(document)) => Subject::Document(document),
         _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
     };
-    let execution = state.proxy.execute(ExecuteRequest { token, subject, request }).await?;
+    let asked = ExecuteRequest {
+        token,
+        subject,
+        request,
+        denial,
+    };
+    let execution = match state.proxy.execute(asked).await {
+        Ok(execution) => execution,
+        Err(error) => return Err(refused(&state.common, request, from, error).await),
+    };
+    // What is left is waiting, which takes nobody's place.
+    drop(admitted);
     let execution = if wait.is_zero() {
         execution
     } else {
@@ -74,6 +95,17 @@ pub(super) async fn execute(
     };
     let location = [(header::LOCATION, format!("/v1/executions/{}", execution.id))];
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
+}
+
+/// The answer to a call that executed nothing; from where too many come it is that there are too many.
+async fn refused(common: &Common, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
+    let problem = Problem::from(error);
+    if problem.code.status() >= 500 {
+        return problem;
+    }
+    rates::failed(common, request, from, problem)
+        .await
+        .unwrap_or_else(|too_many| too_many)
 }
 
 /// How long to wait for an outcome.
@@ -144,6 +176,7 @@ pub(super) enum ResolveOutcome {
 )]
 pub(super) async fn resolve(
     State(state): State<ProxyState>,
+    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
     body: Strict<ResolveBody>,

@@ -1,5 +1,6 @@
 //! Bytes to types and back; decides nothing.
 
+mod admission;
 mod approvals;
 mod auth;
 mod body;
@@ -10,6 +11,7 @@ mod executions;
 mod handoffs;
 mod openapi;
 pub mod problem;
+mod rates;
 mod reads;
 mod revoke;
 mod status;
@@ -36,13 +38,14 @@ pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub(crate) use stops::{StopStandingView, StopView};
+pub use rates::note_refusals;
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::WAITERS;
 
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::RequestId;
-use crate::edge::ServerTls;
+use crate::edge::{Admission, Rates, ServerTls};
 use crate::metrics::Requests;
 use crate::proxy::Proxy;
 use crate::store::Store;
@@ -69,6 +72,10 @@ pub struct CommonParts {
     pub public_url: String,
     /// The certificate that is served with, if there is one.
     pub tls: Option<Arc<ServerTls>>,
+    /// How often each caller may call.
+    pub rates: Arc<Rates>,
+    /// How many calls that change something are worked on at once.
+    pub admission: Arc<Admission>,
     /// Places for calls that wait for a change.
     pub waiters: Semaphore,
     /// Counts what is answered.

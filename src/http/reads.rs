@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::admission::Admitted;
 use super::auth::Authenticated;
 use super::body::Strict;
 use super::problem::ProblemBody;
@@ -50,7 +51,12 @@ pub(super) struct ReadView {
         (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn read(State(state): State<ProxyState>, auth: Authenticated, body: Strict<ReadBody>) -> Result<Response, Problem> {
+pub(super) async fn read(
+    State(state): State<ProxyState>,
+    Admitted(_place): Admitted,
+    auth: Authenticated,
+    body: Strict<ReadBody>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
     let request = ReadRequest {
         operation: body.value.operation,

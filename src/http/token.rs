@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body;
 use super::problem::OauthError;
@@ -70,8 +71,19 @@ pub(super) struct ExchangeView {
         (status = "default", description = "an error in the form of RFC 6749 section 5.2", body = OauthError, content_type = "application/json"),
     )
 )]
-pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {
-    match exchange_inner(&state, auth, request).await {
+pub(super) async fn exchange(
+    State(state): State<BrokerState>,
+    place: Result<Admitted, Problem>,
+    auth: Result<Authenticated, Problem>,
+    request: Request,
+) -> Response {
+    let place = match place {
+        Ok(place) => place,
+        Err(problem) => return problem.into_oauth(),
+    };
+    let exchanged = exchange_inner(&state, auth, request).await;
+    drop(place);
+    match exchanged {
         Ok(view) => (
             [(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")],
             axum::Json(view),

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 pub use handoff::{Action, LookFor, Reason, actions, look_for};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
-pub use redeem::{ExecuteError, ExecuteRequest, Subject};
+pub use redeem::{Denial, ExecuteError, ExecuteRequest, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
 
 use crate::audit::{Actor, EventBody};

@@ -32,6 +32,17 @@ pub struct ExecuteRequest {
     pub subject: Subject,
     /// The HTTP request.
     pub request: RequestId,
+    /// What happens to a refusal.
+    pub denial: Denial,
+}
+
+/// Whether a refusal is an event of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// It is.
+    Noted,
+    /// The caller counts it with many others.
+    Counted,
 }
 
 /// Why nothing was executed by this call.
@@ -86,7 +97,7 @@ impl Proxy {
         let mut seen = Seen::default();
         let outcome = self.redeem(&request, &mut seen).await;
         if let Err(error) = &outcome {
-            self.note_refusal(request.request, seen, error).await;
+            self.note_refusal(request.request, request.denial, seen, error).await;
         }
         match outcome? {
             Redeemed::Claimed(execution) => {
@@ -101,13 +112,13 @@ impl Proxy {
     }
 
     /// Refuses a call that brought no credential, before anything else of it is looked at.
-    pub async fn refuse_without_credential(&self, request: RequestId) -> ExecuteError {
-        self.note_refusal(request, Seen::default(), &ExecuteError::Missing).await;
+    pub async fn refuse_without_credential(&self, request: RequestId, denial: Denial) -> ExecuteError {
+        self.note_refusal(request, denial, Seen::default(), &ExecuteError::Missing).await;
         ExecuteError::Missing
     }
 
-    async fn note_refusal(&self, request: RequestId, seen: Seen, error: &ExecuteError) {
-        if let Some(code) = error.denial() {
+    async fn note_refusal(&self, request: RequestId, denial: Denial, seen: Seen, error: &ExecuteError) {
+        if let (Some(code), Denial::Noted) = (error.denial(), denial) {
             // The denial stands, written down or not.
             let stop = match error {
                 ExecuteError::Refused(Rejection::Stopped(stop)) => Some(StopPart::named(*stop)),

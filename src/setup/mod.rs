@@ -283,6 +283,16 @@ dir = "policies/backends"
 # connections_per_address = 256
 # For a connection's handshake, and then for each request's head.
 # head_timeout            = "10s"
+# Calls of one client: so many a minute, after so many at once.
+# client_rate             = 6000
+# client_burst            = 1000
+# Calls that show nobody's secret and no good credential, from one address and from everywhere: more of them are counted and not written down one by one.
+# failure_rate            = 30
+# failure_burst           = 300
+# all_failures_rate       = 120
+# all_failures_burst      = 1000
+# Calls that change something and are worked on at once; new drafts get half of it, signatures and exchanges three quarters, executions all.
+# calls                   = 256
 
 [log]
 # text or json
@@ -327,6 +337,7 @@ async fn registries(
                 ClientEntry {
                     client: client.clone(),
                     secret_sha256,
+                    certificate: None,
                 },
             )
             .await

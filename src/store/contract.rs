@@ -27,6 +27,7 @@ use super::record::{
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use super::tally::Tally;
 use crate::audit::{Actor, EventBody};
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
@@ -139,6 +140,14 @@ pub trait Store: Send + Sync {
     /// Replaces a client's secret.
     async fn replace_secret(&self, op: Op, client: ClientId, secret_sha256: Digest) -> Result<Applied<()>, StoreError>;
 
+    /// Replaces the certificate that a client must show beside its secret; with none its secret is enough. One that another client has is refused.
+    async fn replace_certificate(
+        &self,
+        op: Op,
+        client: ClientId,
+        certificate: Option<ClientCertificate>,
+    ) -> Result<Applied<()>, StoreError>;
+
     /// Revokes a client.
     async fn revoke_client(&self, op: Op, client: ClientId) -> Result<Applied<()>, StoreError>;
 
@@ -204,6 +213,9 @@ pub trait Store: Send + Sync {
 
     /// A client, revoked ones included.
     async fn client(&self, id: &ClientId) -> Result<Option<ClientEntry>, StoreError>;
+
+    /// The clients, revoked ones included, that are registered with one of these certificates.
+    async fn certificate_holders(&self, certificates: Vec<ClientCertificate>) -> Result<Vec<ClientId>, StoreError>;
 
     /// Every client.
     async fn clients(&self) -> Result<Vec<ClientEntry>, StoreError>;

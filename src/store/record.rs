@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::{DraftPart, EventBody, ExecutionPart};
 use crate::domain::approval::Decision;
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, RecordId, VerdictId};
@@ -370,6 +371,8 @@ pub struct ClientEntry {
     pub client: Client,
     /// SHA-256 of its secret. The secret is 256 random bits, so nothing slower is needed.
     pub secret_sha256: Digest,
+    /// The certificate it must show beside its secret, if one is registered.
+    pub certificate: Option<ClientCertificate>,
 }
 
 /// An approver and their keys.

@@ -1,7 +1,10 @@
 //! The network edge through real sockets, with clients that nobody here wrote.
 
+mod clients;
 mod heads;
+mod overload;
 mod peers;
+mod rates;
 mod renewal;
 mod resets;
 mod slow;

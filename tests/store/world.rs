@@ -552,5 +552,6 @@ pub fn client(world: &World, id: &str) -> ClientEntry {
             revoked_at: None,
         },
         secret_sha256: Digest::of(b"secret"),
+        certificate: None,
     }
 }

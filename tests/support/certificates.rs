@@ -94,7 +94,6 @@ impl Authority {
 
 impl Pair {
     /// Its thumbprint, `x5t#S256`.
-    #[allow(dead_code, reason = "used with the registered certificates")]
     pub fn thumbprint(&self) -> Digest {
         Digest::of(&self.der)
     }

@@ -397,6 +397,7 @@ impl World {
         let entry = ClientEntry {
             client: client.clone(),
             secret_sha256,
+            certificate: None,
         };
         self.app.store.add_client(self.op(), entry).await.unwrap();
         self.made.clients.push((client, secret));

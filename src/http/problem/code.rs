@@ -39,7 +39,8 @@ codes! {
     MediaTypeUnsupported = "media_type_unsupported", 415, "The content type is not what this endpoint takes.";
     NotFound = "not_found", 404, "There is no such thing, or it is not the caller's.";
     MethodNotAllowed = "method_not_allowed", 405, "The path exists, but not with this method.";
-    Unauthenticated = "unauthenticated", 401, "The client's id and secret are missing or wrong.";
+    Unauthenticated = "unauthenticated", 401, "The client's id and secret are missing or wrong, or its certificate is.";
+    RateLimited = "rate_limited", 429, "The caller has called, or has failed, too often.";
     RoleMissing = "role_missing", 403, "The client does not have the role this call needs.";
     NotPermitted = "not_permitted", 403, "The client's permissions do not cover this operation at this stage.";
 
@@ -154,6 +155,7 @@ codes! {
     ClockBehind = "clock_behind", 503, "The clock is behind the latest time in the store; nothing new begins until it is past it.";
     DiskLow = "disk_low", 503, "Little room is left on the store's disk; it is kept for what has begun.";
     SigningKeyPastDate = "signing_key_past_date", 503, "The signing key is past its date; an operator must rotate it.";
+    Overloaded = "overloaded", 503, "There is too much to do; new drafts are refused before anything else is.";
     NotReady = "not_ready", 503, "The service is not ready.";
     Internal = "internal", 500, "Something went wrong here; the request id finds it in the log.";
 }

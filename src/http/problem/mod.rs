@@ -56,7 +56,7 @@ pub struct Problem {
     errors: Vec<Fault>,
     rules: Vec<String>,
     draft_state: Option<DraftState>,
-    /// For a 503: when to try again, in seconds.
+    /// For a 429 and a 503: when to try again, in seconds.
     retry_after: u64,
 }
 
@@ -109,7 +109,7 @@ impl Problem {
         }
     }
 
-    fn after(self, wait: std::time::Duration) -> Self {
+    pub(in crate::http) fn after(self, wait: std::time::Duration) -> Self {
         Self {
             retry_after: wait.as_secs().max(1),
             ..self
@@ -140,7 +140,7 @@ impl Problem {
         if let Some(challenge) = self.challenge() {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
-        if self.code.status() == 503 {
+        if matches!(self.code.status(), 429 | 503) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         response
@@ -158,7 +158,7 @@ impl Problem {
         };
         // A refusal is 400 there, whatever it would be elsewhere, except for a client that could not show who it is and for a body that was not read.
         let status = match self.code.status() {
-            status @ (401 | 413 | 415 | 500..) => status,
+            status @ (401 | 413 | 415 | 429 | 500..) => status,
             _ => 400,
         };
         self.respond(status, "application/json", body)
@@ -179,6 +179,8 @@ impl Problem {
             | Code::DiskLow
             | Code::SigningKeyPastDate
             | Code::CredentialBudgetExhausted
+            | Code::Overloaded
+            | Code::RateLimited
             | Code::NotReady => "temporarily_unavailable",
             Code::Internal | Code::RecordKeyUnusable => "server_error",
             _ => "invalid_request",

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_first.sql"),
     include_str!("schema/0002_handoffs.sql"),
     include_str!("schema/0003_stops.sql"),
+    include_str!("schema/0004_client_certificates.sql"),
 ];
 
 /// Why the store could not be opened.

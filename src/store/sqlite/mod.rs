@@ -54,6 +54,7 @@ use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, Revoked
 use super::tally::Tally;
 use super::{Applied, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
@@ -235,6 +236,16 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn replace_certificate(
+        &self,
+        op: Op,
+        client: ClientId,
+        certificate: Option<ClientCertificate>,
+    ) -> Result<Applied<()>, StoreError> {
+        self.once(op, "replace_certificate", (client, certificate), registry::replace_certificate)
+            .await
+    }
+
     async fn revoke_client(&self, op: Op, client: ClientId) -> Result<Applied<()>, StoreError> {
         self.once(op, "revoke_client", client, registry::revoke_client).await
     }
@@ -334,6 +345,12 @@ impl Store for SqliteStore {
     async fn client(&self, id: &ClientId) -> Result<Option<ClientEntry>, StoreError> {
         let id = id.clone();
         self.readers.read(move |connection| registry::client(connection, &id)).await
+    }
+
+    async fn certificate_holders(&self, certificates: Vec<ClientCertificate>) -> Result<Vec<ClientId>, StoreError> {
+        self.readers
+            .read(move |connection| registry::certificate_holders(connection, &certificates))
+            .await
     }
 
     async fn clients(&self) -> Result<Vec<ClientEntry>, StoreError> {

@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::rows::{self, at, json, opt_at, opt_word, to_json, word};
 use super::step::Step;
 use crate::audit::{EventBody, EventKind, Note};
+use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
 use crate::domain::principal::{Approver, ApproverKey, Authority, Client};
@@ -24,14 +25,16 @@ fn tell(step: &mut Step<'_>, note: Note, subject: &str) -> Result<(), Failure> {
 /// Registers a client.
 pub(super) fn add_client(step: &mut Step<'_>, entry: &ClientEntry) -> Result<(), Failure> {
     let client = &entry.client;
+    only_one_client_has(step, &client.id, entry.certificate.as_ref())?;
     step.insert(
-        "INSERT INTO client (id, tenant, roles, owner, permissions, secret_sha256, created_at, revoked_at)
-         VALUES (:id, :tenant, :roles, :owner, :permissions, :secret_sha256, :created_at, :revoked_at)",
+        "INSERT INTO client (id, tenant, roles, owner, permissions, secret_sha256, certificate, created_at, revoked_at)
+         VALUES (:id, :tenant, :roles, :owner, :permissions, :secret_sha256, :certificate, :created_at, :revoked_at)",
         &client.id,
         named_params! {
             ":id": client.id.as_str(), ":tenant": client.tenant.as_str(), ":roles": to_json(&client.roles)?,
             ":owner": client.owner.as_ref().map(|p| p.as_str()), ":permissions": to_json(&client.permissions)?,
-            ":secret_sha256": entry.secret_sha256.to_string(), ":created_at": client.created_at.millis(),
+            ":secret_sha256": entry.secret_sha256.to_string(),
+            ":certificate": entry.certificate.as_ref().map(ToString::to_string), ":created_at": client.created_at.millis(),
             ":revoked_at": client.revoked_at.map(Timestamp::millis),
         },
     )?;
@@ -54,6 +57,42 @@ pub(super) fn replace_secret(step: &mut Step<'_>, input: &(ClientId, Digest)) ->
         return Err(Rejection::NotFound.into());
     }
     tell(step, Note::ClientSecretReplaced, client.as_str())
+}
+
+/// Replaces the certificate of a client that is not revoked.
+pub(super) fn replace_certificate(step: &mut Step<'_>, input: &(ClientId, Option<ClientCertificate>)) -> Result<(), Failure> {
+    let (client, certificate) = input;
+    only_one_client_has(step, client, certificate.as_ref())?;
+    let text = certificate.as_ref().map(ToString::to_string);
+    let changed = step.change(
+        "UPDATE client SET certificate = :certificate WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": client.as_str(), ":certificate": text },
+    )?;
+    if changed == 0 {
+        return Err(Rejection::NotFound.into());
+    }
+    let event = step.event(EventKind::Note(Note::ClientCertificateReplaced));
+    step.emit(EventBody {
+        subject: Some(client.to_string()),
+        content_sha256: Some(Digest::of(text.unwrap_or_default().as_bytes())),
+        ..event
+    })
+}
+
+/// A certificate that two clients had would prove neither. Also one of a revoked client stays taken.
+fn only_one_client_has(step: &Step<'_>, client: &ClientId, certificate: Option<&ClientCertificate>) -> Result<(), Failure> {
+    let Some(certificate) = certificate else { return Ok(()) };
+    let holders = certificate_holders(step.connection, std::slice::from_ref(certificate))?;
+    match holders.into_iter().find(|holder| holder != client) {
+        Some(holder) => Err(Rejection::Exists(format!("the certificate of client {holder}")).into()),
+        None => Ok(()),
+    }
+}
+
+/// The clients that are registered with one of these certificates.
+pub(super) fn certificate_holders(connection: &Connection, certificates: &[ClientCertificate]) -> Result<Vec<ClientId>, Failure> {
+    let sql = "SELECT id FROM client WHERE certificate IN (SELECT value FROM json_each(?1)) ORDER BY id";
+    rows::all(connection, sql, [to_json(&certificates)?], |row| word(row, "id"))
 }
 
 /// Revokes a client; one that is revoked already stays as it is.
@@ -193,6 +232,7 @@ fn client_row(row: &Row<'_>) -> Result<ClientEntry, Failure> {
             revoked_at: opt_at(row, "revoked_at")?,
         },
         secret_sha256: word(row, "secret_sha256")?,
+        certificate: opt_word(row, "certificate")?,
     })
 }
 

@@ -1,0 +1,142 @@
+//! Who may call how often: each client on its own, and whoever shows nothing by where it comes from.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use super::Limits;
+use super::pace::{Paces, Turn};
+use crate::domain::name::ClientId;
+use crate::domain::time::Timestamp;
+
+/// How many callers are kept apart.
+const CALLERS: usize = 10_000;
+
+/// Where a call comes from: an address, of IPv6 its /64, since one machine has all of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Source(IpAddr);
+
+impl Source {
+    /// Where this address belongs.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => Self(IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))),
+            v4 => Self(v4),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            IpAddr::V4(address) => address.fmt(f),
+            IpAddr::V6(address) => write!(f, "{address}/64"),
+        }
+    }
+}
+
+/// Refusals that are to be written down: whose, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Of one client; `None` stands for those that share a bucket.
+    Client(Option<ClientId>, u64),
+    /// Of callers that showed nothing, from one place; `None` stands for everywhere together.
+    Source(Option<Source>, u64),
+}
+
+/// The rates of one process.
+#[derive(Debug)]
+pub struct Rates {
+    clients: Paces<ClientId>,
+    failures: Paces<Source>,
+    all_failures: Paces<()>,
+}
+
+impl Rates {
+    /// With these limits, and every bucket full.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            clients: Paces::new(limits.client, CALLERS),
+            failures: Paces::new(limits.failures, CALLERS),
+            all_failures: Paces::new(limits.all_failures, 1),
+        }
+    }
+
+    /// A call of a client that has shown who it is.
+    pub fn client(&self, client: &ClientId, now: Timestamp) -> Turn {
+        self.clients.take(client, now)
+    }
+
+    /// Whether a failure from there would be written down now. Takes nothing.
+    #[must_use]
+    pub fn has_room_for_failure(&self, source: Source, now: Timestamp) -> bool {
+        !self.failures.is_empty(&source, now) && !self.all_failures.is_empty(&(), now)
+    }
+
+    /// A call that showed nobody's secret, or no good credential. [`Turn::Go`] says that it is written down.
+    pub fn failure(&self, source: Source, now: Timestamp) -> Turn {
+        match self.failures.take(&source, now) {
+            Turn::Go => self.all_failures.take(&(), now),
+            wait => wait,
+        }
+    }
+
+    /// Refusals that were only counted and are due to be written down.
+    #[must_use]
+    pub fn due(&self, now: Timestamp) -> Vec<Refused> {
+        let clients = self
+            .clients
+            .due(now)
+            .into_iter()
+            .map(|(client, count)| Refused::Client(client, count));
+        let sources = self
+            .failures
+            .due(now)
+            .into_iter()
+            .map(|(source, count)| Refused::Source(source, count));
+        let all = self
+            .all_failures
+            .due(now)
+            .into_iter()
+            .map(|(_, count)| Refused::Source(None, count));
+        clients.chain(sources).chain(all).collect()
+    }
+}
+
+/// The wait in whole seconds, at least one, as `Retry-After` says it.
+#[must_use]
+pub fn whole_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::Pace;
+
+    #[test]
+    fn a_machine_with_many_addresses_is_one_source() {
+        let source = |text: &str| Source::of(text.parse().unwrap());
+        assert_eq!(source("2001:db8:1:2::1"), source("2001:db8:1:2:ffff::9"));
+        assert_ne!(source("2001:db8:1:2::1"), source("2001:db8:1:3::1"));
+        assert_eq!(source("::ffff:192.0.2.1"), source("192.0.2.1"));
+        assert_eq!(source("2001:db8:1:2::1").to_string(), "2001:db8:1:2::/64");
+    }
+
+    #[test]
+    fn many_addresses_together_do_not_get_past_the_limit_for_all() {
+        let limits = Limits {
+            failures: Pace { per_minute: 1, burst: 5 },
+            all_failures: Pace { per_minute: 1, burst: 20 },
+            ..Limits::default()
+        };
+        let rates = Rates::new(&limits);
+        let now = Timestamp::from_millis(1_790_000_000_000);
+        let from = |n: u32| Source::of(IpAddr::V4(std::net::Ipv4Addr::from(n)));
+        let passed = (0..1_000).filter(|n| rates.failure(from(n / 10), now) == Turn::Go).count();
+        assert_eq!(passed, 20);
+        assert!(!rates.has_room_for_failure(from(5_000), now));
+    }
+}

@@ -1,0 +1,92 @@
+//! Refusals because there are too many calls: answered each, written down as counts.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use super::auth::note;
+use super::{Code, Common, Problem};
+use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
+use crate::domain::id::RequestId;
+use crate::domain::name::ClientId;
+use crate::edge::{Peer, Refused, Source, Turn, whole_seconds};
+
+/// Where a request comes from. Requests that came over no connection share one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ComesFrom(pub(super) Source);
+
+impl ComesFrom {
+    pub(super) fn of(parts: &Parts) -> Self {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self(Source::of(parts.extensions.get::<Peer>().map_or(nowhere, |peer| peer.address)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ComesFrom {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self::of(parts))
+    }
+}
+
+/// Counts a call of a client that has shown who it is; a refusal if it calls too often.
+pub(super) async fn client(common: &Common, request: RequestId, client: &ClientId) -> Result<(), Problem> {
+    match common.rates.client(client, common.clock.now()) {
+        Turn::Go => Ok(()),
+        Turn::Wait { wait, note: count } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Client(Some(client.clone()), count)).await;
+            }
+            Err(Problem::new(Code::RateLimited, "the client calls too often; wait as long as Retry-After says").after(whole_seconds(wait)))
+        }
+    }
+}
+
+/// The answer to a call that showed nobody's secret, or no good credential: its own problem, or, from where too many of them come, that there are
+/// too many. The first is for the caller to write down.
+pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom, problem: Problem) -> Result<Problem, Problem> {
+    match common.rates.failure(from.0, common.clock.now()) {
+        Turn::Go => Ok(problem),
+        Turn::Wait { wait, note: count } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Source(Some(from.0), count)).await;
+            }
+            let too_many =
+                "too many calls from there were refused; correct the secret or the credential, and wait as long as Retry-After says";
+            Err(Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait)))
+        }
+    }
+}
+
+/// Writes down the refusals that were only counted, once they are due.
+pub async fn note_refusals(common: &Common) {
+    for refused in common.rates.due(common.clock.now()) {
+        tell(common, None, refused).await;
+    }
+}
+
+async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
+    // Auditors see their own tenant's clients only. A client that cannot be read now is told of without.
+    let tenant = match &refused {
+        Refused::Client(Some(client), _) => common.store.client(client).await.ok().flatten().map(|entry| entry.client.tenant),
+        Refused::Client(None, _) | Refused::Source(..) => None,
+    };
+    let (actor, subject, count) = match refused {
+        Refused::Client(Some(client), count) => (Actor::new(ActorKind::Client, client.as_str()), None, count),
+        Refused::Client(None, count) => (Actor::new(ActorKind::Client, "many"), None, count),
+        Refused::Source(source, count) => {
+            let subject = source.map_or_else(|| "everywhere".to_owned(), |source| source.to_string());
+            (Actor::new(ActorKind::Anonymous, "source"), Some(subject), count)
+        }
+    };
+    let event = EventBody {
+        subject,
+        tenant,
+        count: Some(count),
+        request_id: request,
+        ..EventBody::new(EventKind::Note(Note::RateLimited), actor).denied(Code::RateLimited.as_str())
+    };
+    note(common, request, event).await;
+}

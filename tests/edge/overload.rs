@@ -1,0 +1,68 @@
+//! A store that stands still: new drafts are refused while exchanges and executions are still let in, and all of them end well.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::support::listening::soon;
+use crate::support::world::{Reply, Setup, World};
+
+/// Room for eight calls: four of them may be drafts, six exchanges.
+const CALLS: &str = "[limits]\ncalls = 8\n[proxy]\n";
+
+/// Starts a call and waits until it stands in the store's queue: it was let in, and is not answered.
+async fn let_in(world: &Arc<World>, call: impl Future<Output = Reply> + Send + 'static) -> JoinHandle<Reply> {
+    let before = world.app.store.tally().waiting();
+    let call = tokio::spawn(call);
+    soon("the call stands in the store's queue", async || {
+        assert!(!call.is_finished(), "it was answered while the store stood still");
+        world.app.store.tally().waiting() > before
+    })
+    .await;
+    call
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drafts_are_refused_before_executions_are_harmed() {
+    let world = Arc::new(World::with(Setup::edit("writ.toml", "[proxy]\n", CALLS)).await);
+    let (first, second) = (world.allowed_draft().await, world.propose(World::refund(4_100)).await.expect(201));
+    let second = second["id"].as_str().unwrap().to_owned();
+    let credential = world.credential(&first).await;
+    let lock = rusqlite::Connection::open(world.path("data/writ.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut drafts = JoinSet::new();
+    for amount in 0..12 {
+        let world = world.clone();
+        drafts.spawn(async move { world.propose(World::refund(100 + amount)).await });
+    }
+    for _ in 0..8 {
+        let refused = drafts.join_next().await.unwrap().unwrap().refused(503, "overloaded");
+        assert_eq!(refused.headers["retry-after"], "1");
+    }
+    let looked = world.call("support-agent", "GET", "/v1/drafts", None).await;
+    looked.expect(200);
+    let exchange = let_in(&world, {
+        let world = world.clone();
+        async move { world.exchange(&second).await }
+    });
+    let exchange = exchange.await;
+    let execute = let_in(&world, {
+        let (world, first) = (world.clone(), first.clone());
+        async move { world.execute_body(&credential, json!({ "draft_id": first })).await }
+    });
+    let execute = execute.await;
+    world.propose(World::refund(200)).await.refused(503, "overloaded");
+    lock.execute_batch("ROLLBACK").unwrap();
+    exchange.await.unwrap().expect(200);
+    execute.await.unwrap().expect(202);
+    while let Some(draft) = drafts.join_next().await {
+        draft.unwrap().expect(201);
+    }
+    world.app.settle().await;
+    assert_eq!(
+        (world.execution(&first).await["state"].as_str(), world.writes()),
+        (Some("applied"), 1)
+    );
+    world.propose(World::refund(300)).await.expect(201);
+}

@@ -1,0 +1,110 @@
+//! Who calls too often, or fails too often, is told so and does not fill the log.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use serde_json::{Value, json};
+
+use crate::support::world::{Reply, Setup, World};
+
+async fn limited(lines: &str) -> World {
+    World::with(Setup::edit("writ.toml", "[proxy]\n", &format!("[limits]\n{lines}\n[proxy]\n"))).await
+}
+
+/// The `rate.limited` events' counts.
+async fn counts(world: &World) -> Vec<u64> {
+    let events = world.events().await;
+    let limited = events.iter().filter(|event| event["type"] == "rate.limited");
+    limited.map(|event| event["count"].as_u64().unwrap()).collect()
+}
+
+async fn list(world: &World, client: &str) -> Reply {
+    world.call(client, "GET", "/v1/drafts", None).await
+}
+
+#[tokio::test]
+async fn a_client_that_calls_too_often_is_told_when_to_come_back_and_no_other_is() {
+    let world = limited("client_rate = 30\nclient_burst = 5").await;
+    for _ in 0..5 {
+        list(&world, "support-agent").await.expect(200);
+    }
+    for _ in 0..10 {
+        let reply = list(&world, "support-agent").await.refused(429, "rate_limited");
+        assert_eq!(reply.headers["retry-after"], "2");
+        assert_eq!(reply.headers["content-type"], "application/problem+json");
+    }
+    let oauth = world
+        .exchange("drf_0192f0c1a2b37c4d8e5f60718293a4b5")
+        .await
+        .refused(429, "rate_limited");
+    assert_eq!(oauth.body["error"], "temporarily_unavailable");
+    list(&world, "review-desk").await.expect(200);
+    assert_eq!(counts(&world).await, [1], "eleven refusals are one event");
+    world.clock.advance(Duration::from_secs(1));
+    list(&world, "support-agent").await.refused(429, "rate_limited");
+    world.clock.advance(Duration::from_secs(1));
+    list(&world, "support-agent").await.expect(200);
+    // The next refusal a minute later tells of all that were only counted.
+    world.clock.advance(Duration::from_secs(60));
+    while list(&world, "support-agent").await.status == 200 {}
+    assert_eq!(counts(&world).await, [1, 12]);
+    let events = world.events().await;
+    let told = events.iter().rfind(|event| event["type"] == "rate.limited").unwrap();
+    assert_eq!(
+        (&told["actor"]["id"], &told["code"]),
+        (&json!("support-agent"), &json!("rate_limited"))
+    );
+    assert_eq!(told["tenant"], "main", "other tenants' auditors do not see it");
+}
+
+#[tokio::test]
+async fn failed_authentications_do_not_fill_the_log_and_lock_nobody_out() {
+    let world = limited("failure_rate = 1\nfailure_burst = 5").await;
+    let wrong = || {
+        let request = Request::get("/v1/drafts").header(header::AUTHORIZATION, "Basic c3VwcG9ydC1hZ2VudDp4");
+        world.send(request.body(Body::empty()).unwrap())
+    };
+    let before = world.events().await.len();
+    for _ in 0..5 {
+        wrong().await.refused(401, "unauthenticated");
+    }
+    for _ in 0..200 {
+        let reply = wrong().await.refused(429, "rate_limited");
+        assert_eq!(reply.headers["retry-after"], "60");
+    }
+    assert_eq!(
+        world.events().await.len() - before,
+        6,
+        "five failures, and one event for the two hundred"
+    );
+    list(&world, "support-agent").await.expect(200);
+    world.clock.advance(Duration::from_secs(61));
+    wrong().await.refused(401, "unauthenticated");
+    wrong().await.refused(429, "rate_limited");
+    assert_eq!(counts(&world).await, [1, 200]);
+}
+
+#[tokio::test]
+async fn refused_credentials_do_not_fill_the_log_and_a_good_one_is_spent_all_the_same() {
+    let world = limited("failure_rate = 1\nfailure_burst = 5").await;
+    let draft = world.allowed_draft().await;
+    let good = world.credential(&draft).await;
+    let before = world.events().await.len();
+    let forged = |token: &'static str| world.execute_body(token, json!({ "draft_id": draft }));
+    for _ in 0..5 {
+        forged("AAAA").await.refused(401, "credential_malformed");
+    }
+    for _ in 0..200 {
+        forged("AAAA").await.refused(429, "rate_limited");
+    }
+    let none = Request::post("/v1/executions")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(json!({ "draft_id": draft }).to_string()));
+    world.send(none.unwrap()).await.refused(429, "rate_limited");
+    assert_eq!(world.events().await.len() - before, 6);
+    assert_eq!(world.writes(), 0);
+    world.execute(&good, &draft).await.expect(202);
+    let execution: Value = world.execution(&draft).await;
+    assert_eq!((execution["state"].as_str(), world.writes()), (Some("applied"), 1));
+}
