@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustls::HandshakeKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use writ::domain::clock::Clock as _;
 
@@ -204,4 +205,22 @@ fn one_certificate_is_one_client_s_and_the_command_line_says_whose_it_must_be() 
     );
     work.run(&["client", "set-certificate", "support-agent", "--none"]).ok();
     assert_eq!(work.run(&["config", "check"]).ok(), "ok\n");
+}
+
+#[tokio::test]
+async fn a_session_is_not_resumed_where_clients_show_certificates() {
+    for (tls, kind) in [("", HandshakeKind::Resumed), (OPTIONAL, HandshakeKind::Full)] {
+        let served = Listening::with(tls, "").await;
+        let config = served.client("http/1.1", None);
+        let mut last = None;
+        for _ in 0..2 {
+            let mut stream = served.connect(config.clone()).await.unwrap();
+            let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            // Tickets come before the answer's end.
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+            last = stream.get_ref().1.handshake_kind();
+        }
+        assert_eq!(last, Some(kind), "{tls}");
+    }
 }

@@ -61,6 +61,35 @@ async fn a_connection_that_brings_no_request_is_ended_in_either_version_of_http(
 }
 
 #[tokio::test]
+async fn a_body_that_does_not_come_is_given_up_in_either_version_of_http() {
+    let served = Listening::with("", QUICK).await;
+    let basic = served.world.basic("support-agent");
+    let first = async {
+        let mut stream = served.connect(served.client("http/1.1", None)).await.unwrap();
+        let head = format!("POST /v1/drafts HTTP/1.1\r\nhost: x\r\nauthorization: {basic}\r\ncontent-type: application/json");
+        let begun = format!("{head}\r\ncontent-length: 100\r\n\r\n{{");
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 400");
+    };
+    let second = async {
+        let stream = served.connect(served.client("h2", None)).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+        let driver = tokio::spawn(connection);
+        let request = http::Request::post(served.url("/v1/drafts")).header("authorization", &basic);
+        let request = request.header("content-type", "application/json").body(()).unwrap();
+        let (answer, mut body) = sender.send_request(request, false).unwrap();
+        body.send_data(b"{"[..].into(), false).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 400);
+        driver.abort();
+    };
+    timeout(PATIENCE, async { tokio::join!(first, second) })
+        .await
+        .expect("the body was waited for");
+}
+
+#[tokio::test]
 async fn a_request_under_way_is_not_silence() {
     let served = Listening::with("", QUICK).await;
     let authorization = served.world.basic("support-agent");

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::cli::support::Work;
+use crate::cli::support::{Server, Work};
 use crate::support::certificates::{Authority, Holds, private};
 
 /// A working directory whose broker has these lines in `[broker.tls]`.
@@ -101,6 +101,20 @@ fn settings_that_contradict_each_other_are_told() {
     ] {
         assert!(complaint.contains(planted), "{planted} is missing in {complaint}");
     }
+}
+
+#[test]
+fn the_proxy_has_a_certificate_of_its_own() {
+    let work = Work::new();
+    work.edit("writ.toml", "listen   = \"127.0.0.1:8701\"", "listen   = \"127.0.0.1:0\"");
+    work.edit("writ.toml", "[store]\n", &format!("[proxy.tls]\n{PAIR}\n[store]\n"));
+    fs::create_dir(work.path("tls")).unwrap();
+    let complaint = work.run(&["config", "check", "--role", "proxy"]).refused(1);
+    assert!(complaint.contains("server.pem"), "{complaint}");
+    assert_eq!(work.run(&["config", "check", "--role", "broker"]).ok(), "ok\n");
+    Authority::new().server(Holds::Always).write(&work.path("tls"), "server");
+    let server = Server::start(&["serve", "--config", &work.config, "--role", "proxy"]);
+    assert!(server.url.starts_with("https://"), "{}", server.url);
 }
 
 #[test]
