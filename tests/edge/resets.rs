@@ -5,10 +5,10 @@ use tokio::time::timeout;
 
 use crate::support::listening::{Listening, PATIENCE};
 
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 4;
 const ENHANCE_YOUR_CALM: u32 = 11;
 const CANCEL: u32 = 8;
@@ -21,8 +21,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// A client that opens a stream, and what it does to it, for each of many streams.
 fn flood(then: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut flood = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat();
-    // :method POST, :scheme https, :path /, :authority x, by the static table of HPACK.
-    let head = [0x83, 0x87, 0x84, 0x41, 0x01, b'x'];
+    // :method POST, :scheme https, :path /, :authority x, content-length 5, by the static table of HPACK.
+    let head = [0x83, 0x87, 0x84, 0x41, 0x01, b'x', 0x0f, 0x0d, 0x01, b'5'];
     for at in 0..2_000 {
         let stream = at * 2 + 1;
         flood.extend(frame(HEADERS, END_HEADERS, stream, &head));
@@ -66,8 +66,8 @@ async fn streams_opened_and_reset_without_end_end_the_connection_and_no_other() 
 #[tokio::test]
 async fn streams_that_make_the_server_reset_them_end_the_connection_and_no_other() {
     let served = Listening::new().await;
-    // No window may grow by nothing: the server must reset the stream.
-    let faults = flood(|stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4]));
+    // More than the five bytes that were announced: the server must reset the stream.
+    let faults = flood(|stream| frame(DATA, 0, stream, &[0; 6]));
     assert_eq!(end_of(&served, &faults).await, Some(ENHANCE_YOUR_CALM));
     assert_eq!(served.look("/healthz").await.0, 200);
 }
