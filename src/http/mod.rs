@@ -37,8 +37,8 @@ pub(crate) use approvals::RevokedView;
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
-pub(crate) use stops::{StopStandingView, StopView};
 pub use rates::note_refusals;
+pub(crate) use stops::{StopStandingView, StopView};
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::WAITERS;
 
