@@ -87,7 +87,7 @@ impl Client {
         })
     }
 
-    /// One GET.
+    /// One read: a GET, or a question in GraphQL.
     ///
     /// # Errors
     /// [`ReadError`]; whatever the status, an answer is not an error.
@@ -104,11 +104,15 @@ impl Client {
         if let Some((name, value)) = held {
             put(&mut headers, name.clone(), value.clone()).map_err(ReadError::Foreign)?;
         }
+        if plan.question.is_some() {
+            let json = HeaderValue::from_static("application/json");
+            put(&mut headers, http::header::CONTENT_TYPE, json).map_err(ReadError::Foreign)?;
+        }
         let request = Outgoing {
-            method: Method::GET,
+            method: if plan.question.is_some() { Method::POST } else { Method::GET },
             url,
             headers,
-            body: None,
+            body: plan.question.clone().map(String::into_bytes),
         };
         self.wire.carry(request).await.map_err(|broken| match broken {
             Broken::NotSent(why) => ReadError::Unreachable(why),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answer::{Answer, FieldError};
 use super::condition::Subject;
+use super::graphql::Reply;
 use super::operation::{Action, Checked, Operation, Read, ReadPlan, Write};
 use super::template::{Context, object, plain_text};
 use crate::domain::draft::DraftDocument;
@@ -129,6 +130,9 @@ impl Operation {
             })?;
             kept.insert(read.name.clone(), read.take(answer)?);
         }
+        if let Some(why) = &write.unread {
+            kept.insert("unread".to_owned(), Json::String(why.clone()));
+        }
         let json = Json::Object(kept);
         let named = |fact: &Option<(String, String)>| {
             let (read, name) = fact.as_ref()?;
@@ -232,6 +236,14 @@ impl Read {
     fn take(&self, answer: &Answer) -> Result<Json, FactsError> {
         let read = self.name.clone();
         match answer.status {
+            status @ 200..=299 if self.question.is_some() => {
+                let body = answer.json().unwrap_or(serde_json::Value::Null);
+                match self.question.as_ref().map(|question| question.reply(&body)) {
+                    Some(Reply::Missing) => Err(FactsError::NotFound { read }),
+                    Some(Reply::Errors) => Err(FactsError::Unavailable { read, status }),
+                    Some(Reply::Whole) | None => self.keep.take(answer).map_err(|source| FactsError::Unreadable { read, source }),
+                }
+            }
             200..=299 => self.keep.take(answer).map_err(|source| FactsError::Unreadable { read, source }),
             404 | 410 => Err(FactsError::NotFound { read }),
             401 | 403 => Err(FactsError::Refused {

@@ -14,7 +14,7 @@ use super::headers::{Taken, header_name};
 use super::load_operation::{Shared, operation};
 use super::money::Currencies;
 use super::operation::{Backend, Operation, Private};
-use super::secrets::Auth;
+use super::secrets::{Auth, Reads};
 use crate::domain::digest::Digest;
 use crate::domain::draft::AdapterRef;
 use crate::domain::money::Currency;
@@ -73,7 +73,7 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     let headers = headers(top.maybe_sub("headers"));
     let auth = top
         .sub("auth", "a table with `kind`, `facts`, `read` and `write`")
-        .and_then(|section| Auth::read(section, dir));
+        .and_then(|section| Auth::read(section, dir, reads(table)));
     let mut taken = Taken::default();
     if let Some((place, name)) = auth.as_ref().and_then(Auth::header) {
         taken.claim(name, place, log);
@@ -114,6 +114,19 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     });
     let operations = drafts.into_iter().flatten().map(|build| build(Arc::clone(&backend))).collect();
     Some(Loaded { backend, operations })
+}
+
+/// Whether any operation of the file reads: it looks, it keeps facts, or it looks a lost result up by anything but a repetition.
+fn reads(table: &Table) -> Reads {
+    let list = |value: Option<&toml::Value>| value.and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    let nothing = list(table.get("operation")).iter().all(|operation| {
+        operation.get("unread").is_some()
+            && operation.get("facts").is_none()
+            && list(operation.get("reconcile"))
+                .iter()
+                .all(|step| step.get("kind").and_then(toml::Value::as_str) == Some("replay"))
+    });
+    if nothing { Reads::Nothing } else { Reads::Something }
 }
 
 fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {

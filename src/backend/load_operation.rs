@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::answer::Fields;
 use super::classify::Outcome;
 use super::condition::Condition;
+use super::graphql::Question;
 use super::headers::Taken;
 use super::load_request::request;
 use super::load_rules::{idempotency, reconcile, retry, rules};
@@ -130,11 +131,13 @@ fn read(section: &Section<'_>, names: &Names, resource: Option<&ResourceType>) -
     let path = section.text("path", "a path such as `/v1/charges/{params.charge}`");
     let path = path.and_then(|path| Path::read(path, &section.at("path"), names.with(&[]), section.log()));
     let query = expressions(section.maybe_sub("query"), names.with(&[]));
+    let question = Question::read(section, names.with(&[]));
     let keep = section.sub("answer", "a table of the fields the answer holds").map(Fields::read);
     Some(Read {
         name: resource?.to_string(),
         path: path?,
         query,
+        question,
         keep: keep?,
     })
 }
@@ -165,10 +168,11 @@ fn write(
             format!("is out of range: {what} lives from `5s` to `{longest}s`"),
         );
     }
+    let unread = unread(section);
     if consequence == Consequence::Money {
         for (key, remedy) in MONEY_GUARDS {
             let empty = section.maybe(key).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
-            if empty {
+            if empty && unread.is_none() {
                 section.wrong(key, format!("is missing: an operation that moves money needs it: {remedy}"));
             }
         }
@@ -223,8 +227,11 @@ fn write(
         shared.total_timeout,
     );
     let retry = retry(section, &placement, &window, shared.total_timeout);
-    if !rules.iter().any(|rule| rule.outcome == Outcome::Applied) {
-        section.wrong("classify", "has no rule with the outcome `applied`: say how a success reads");
+    if !rules.iter().any(|rule| matches!(rule.outcome, Outcome::Applied | Outcome::Pending)) {
+        section.wrong(
+            "classify",
+            "has no rule with the outcome `applied` or `pending`: say how a success reads",
+        );
     }
     let (mut request, retry) = (request?, retry?);
     if placement == KeyPlacement::Body && request.body.keys() == 0 {
@@ -236,6 +243,7 @@ fn write(
         on_failure: on_failure?.trim().to_owned(),
         lifetime: lifetime?,
         fields,
+        unread: unread.map(str::to_owned),
         version,
         subject,
         reads: reads.into_iter().filter_map(Sketch::finish).collect(),
@@ -247,6 +255,26 @@ fn write(
         window,
         steps,
     })
+}
+
+/// Why nothing is read before the request, at a backend that shows nothing. It is said in so many words, and stands in the draft for whoever approves it.
+fn unread<'a>(section: &Section<'a>) -> Option<&'a str> {
+    let why = section.maybe_text("unread", "why the backend shows nothing before the request")?;
+    if why.trim().is_empty() || super::text::unfit(why).is_some() {
+        section.wrong(
+            "unread",
+            "is not a sentence that a reviewer can read: say why the backend shows nothing",
+        );
+    }
+    for key in ["facts", "expect", "precondition", "version", "subject"] {
+        if section.maybe(key).is_some() {
+            section.wrong(
+                "unread",
+                format!("stands beside `{key}`: either something is read before the request or nothing is"),
+            );
+        }
+    }
+    Some(why)
 }
 
 /// What an operation that moves money must have, and what it is for.
@@ -303,6 +331,7 @@ struct Sketch {
     name: String,
     path: Option<Path>,
     query: Vec<(String, Expression)>,
+    question: Option<Question>,
     keep: Fields,
 }
 
@@ -312,6 +341,7 @@ impl Sketch {
             name: self.name,
             path: self.path?,
             query: self.query,
+            question: self.question,
             keep: self.keep,
         })
     }
@@ -322,12 +352,14 @@ fn fact_read(sub: Section<'_>, names: &Names) -> Option<Sketch> {
     let path = sub.text("path", "a path such as `/v1/charges/{params.charge}`");
     let path = path.and_then(|path| Path::read(path, &sub.at("path"), names.with(&[]), sub.log()));
     let query = expressions(sub.maybe_sub("query"), names.with(&[]));
+    let question = Question::read(&sub, names.with(&[]));
     let keep = sub.sub("keep", "a table of the fields that are kept").map(Fields::read);
     sub.close();
     Some(Sketch {
         name: name?.to_owned(),
         path,
         query,
+        question,
         keep: keep?,
     })
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::answer::{pointer, pointer_at};
 use super::classify::{Outcome, Rule, Statuses};
 use super::condition::Condition;
+use super::graphql::Question;
 use super::headers::{Taken, header_name};
 use super::operation::Body;
 use super::reconcile::{NextPage, Proof, Step, StepKind};
@@ -335,10 +336,15 @@ fn list(sub: &Section<'_>, scope: Scope<'_>, body: Option<&Body>, rules: &[Rule]
         .and_then(|text| pointer_at(sub, "within", text));
     let matching = marked(sub, scope, body);
     judged_by(sub, rules);
+    let question = Question::read(sub, scope);
     let next = sub.maybe_sub("next").and_then(next_page);
+    if question.is_some() && next.is_some() {
+        sub.wrong("next", "stands beside `graphql`: one question must show the whole list");
+    }
     Some(StepKind::List {
         path: path?,
         query,
+        question,
         items: items?,
         within,
         matching,

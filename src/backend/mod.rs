@@ -10,6 +10,7 @@ mod client;
 mod compile;
 mod condition;
 mod facts;
+mod graphql;
 mod headers;
 mod load;
 mod load_operation;
@@ -55,7 +56,12 @@ pub const SHIPPED: [(&str, &str); 2] = [
 ];
 
 /// Examples of further backends, which an operator enables by putting the text into the directory of backend files: name and text.
-pub const EXAMPLES: [(&str, &str); 1] = [("square.toml", include_str!("../../policies/backends/square.toml"))];
+pub const EXAMPLES: [(&str, &str); 4] = [
+    ("adyen.toml", include_str!("../../policies/backends/adyen.toml")),
+    ("paypal.toml", include_str!("../../policies/backends/paypal.toml")),
+    ("shopify.toml", include_str!("../../policies/backends/shopify.toml")),
+    ("square.toml", include_str!("../../policies/backends/square.toml")),
+];
 
 /// Every configured backend and what it can be asked to do.
 #[derive(Debug)]
@@ -201,7 +207,7 @@ impl Clients {
         }
     }
 
-    /// One GET at the backend the plan names.
+    /// One read at the backend the plan names.
     ///
     /// # Errors
     /// [`ReadError`]; whatever the status, an answer is not an error.

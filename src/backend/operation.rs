@@ -9,6 +9,7 @@ use url::Url;
 use super::answer::Fields;
 use super::classify::Rule;
 use super::condition::Condition;
+use super::graphql::Question;
 use super::money::Currencies;
 use super::params::{ParamError, Params};
 use super::reconcile::Step;
@@ -82,7 +83,7 @@ impl Backend {
     }
 }
 
-/// A GET that the backend file describes, ready to be sent by a [`super::Client`].
+/// A read that the backend file describes, ready to be sent by a [`super::Client`]: a GET, or a question in GraphQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadPlan {
     /// The backend it goes to.
@@ -91,6 +92,8 @@ pub struct ReadPlan {
     pub name: String,
     /// The whole URL.
     pub url: String,
+    /// A GraphQL question as JSON, which is sent by POST and changes nothing; none for a GET.
+    pub question: Option<String>,
 }
 
 /// A read in the file: where it goes and which fields are kept.
@@ -99,6 +102,7 @@ pub(super) struct Read {
     pub(super) name: String,
     pub(super) path: Path,
     pub(super) query: Vec<(String, Expression)>,
+    pub(super) question: Option<Question>,
     pub(super) keep: Fields,
 }
 
@@ -108,6 +112,7 @@ impl Read {
             backend: backend.name.clone(),
             name: self.name.clone(),
             url: backend.url(&self.path.render(context)?, &query(&self.query, context)),
+            question: self.question.as_ref().map(|question| question.body(context)),
         })
     }
 }
@@ -166,6 +171,8 @@ pub(super) struct Write {
     pub(super) on_failure: String,
     pub(super) lifetime: Duration,
     pub(super) fields: BTreeSet<String>,
+    /// Why nothing is read before the request.
+    pub(super) unread: Option<String>,
     pub(super) version: Option<(String, String)>,
     pub(super) subject: Option<(String, String)>,
     pub(super) reads: Vec<Read>,

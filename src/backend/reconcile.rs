@@ -8,6 +8,7 @@ use serde_json::Value as Answered;
 use super::answer::Answer;
 use super::classify::{Classified, Outcome, reference as named};
 use super::condition::{Condition, Subject};
+use super::graphql::{Question, Reply};
 use super::operation::{Operation, ReadPlan};
 use super::template::{Context, Expression, Path, query as written};
 use crate::domain::draft::{DraftDocument, IdempotencyKey};
@@ -35,6 +36,7 @@ pub(super) enum StepKind {
     List {
         path: Path,
         query: Vec<(String, Expression)>,
+        question: Option<Question>,
         items: String,
         /// Where an item would stand in the answer to the write, so that the same rules read it.
         within: Option<String>,
@@ -132,7 +134,14 @@ impl Operation {
             StepKind::Get { path, query, .. } | StepKind::List { path, query, .. } => (path, query.as_slice()),
             StepKind::Follow { path, .. } | StepKind::Show { path } => (path, &[][..]),
         };
-        self.read_of(step, path, &written(values, &context), &context)
+        let mut plan = self.read_of(step, path, &written(values, &context), &context)?;
+        if let StepKind::List {
+            question: Some(question), ..
+        } = &step.kind
+        {
+            plan.question = Some(question.body(&context));
+        }
+        Some(plan)
     }
 
     /// What the answers so far say. `answers` are those of [`Operation::look_up`] and of every [`Finding::More`] since, in order.
@@ -191,6 +200,7 @@ impl Operation {
         let StepKind::List {
             path,
             query,
+            question,
             items,
             within,
             matching,
@@ -205,6 +215,12 @@ impl Operation {
             let Some(body) = answer.json() else {
                 return inconclusive("the answer is not JSON".to_owned());
             };
+            if question
+                .as_ref()
+                .is_some_and(|question| matches!(question.reply(&body), Reply::Errors))
+            {
+                return inconclusive("the answer holds errors".to_owned());
+            }
             let Some(page) = body.pointer(items).and_then(Answered::as_array) else {
                 return inconclusive(format!("there is no list at {items}"));
             };
@@ -336,6 +352,7 @@ impl Operation {
             backend: self.backend.name.clone(),
             name: step.name.clone(),
             url: self.backend.url(&path.render(context)?, query),
+            question: None,
         })
     }
 }

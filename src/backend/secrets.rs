@@ -77,6 +77,13 @@ enum Scheme {
     None,
 }
 
+/// Whether a backend file reads anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    Something,
+    Nothing,
+}
+
 /// How requests to a backend are authenticated.
 #[derive(Debug, Clone)]
 pub(super) struct Auth {
@@ -88,7 +95,8 @@ pub(super) struct Auth {
 pub(super) type Headers = BTreeMap<Credential, Option<(HeaderName, HeaderValue)>>;
 
 impl Auth {
-    pub(super) fn read(section: Section<'_>, dir: &Path) -> Option<Self> {
+    /// Reads the table. Where the file reads nothing, `facts` and `read` may be left out.
+    pub(super) fn read(section: Section<'_>, dir: &Path, reads: Reads) -> Option<Self> {
         #[derive(Clone, Copy)]
         enum Kind {
             Bearer,
@@ -117,7 +125,8 @@ impl Auth {
         };
         let mut sources = BTreeMap::new();
         for credential in Credential::ALL {
-            if matches!(kind, Some(Kind::None)) {
+            let unused = reads == Reads::Nothing && credential != Credential::Write && section.maybe(credential.as_str()).is_none();
+            if unused || matches!(kind, Some(Kind::None)) {
                 continue;
             }
             if let Some(source) = source(&section, credential.as_str(), dir) {
@@ -155,7 +164,8 @@ impl Auth {
         let mut headers = Headers::new();
         let mut mistakes = Vec::new();
         for credential in Credential::ALL.into_iter().filter(|credential| need.covers(*credential)) {
-            if self.scheme == Scheme::None {
+            // The loader has seen to it that only what nothing uses is left out.
+            if self.scheme == Scheme::None || !self.sources.contains_key(&credential) {
                 headers.insert(credential, None);
                 continue;
             }

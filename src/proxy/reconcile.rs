@@ -131,6 +131,13 @@ impl Parts {
             Err(PlanError::Store(error)) => return Err(error),
         };
         let mut current = execution;
+        // Where nothing can be read, the backend tells by itself or a person asks there. That it was thought of is written down, with the next time.
+        if plan.operation.reconcile().iter().all(Step::is_replay) {
+            let open = Settled::Indeterminate {
+                code: "nothing_to_read".to_owned(),
+            };
+            return self.found(&current, &plan, "nothing to read", open, None).await;
+        }
         for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
             if !step.applies(current.reference.as_deref()) {
                 continue;

@@ -55,7 +55,10 @@ fn the_shipped_files_load() {
             "customer.read",
             "email.update",
             "order.read",
+            "refund.adyen",
             "refund.create",
+            "refund.paypal",
+            "refund.shopify",
             "refund.square",
             "shipping_address.update"
         ]

@@ -108,6 +108,13 @@ impl<B: Books> Desk<B> {
         document["facts"].clone()
     }
 
+    /// The request that the draft holds.
+    pub async fn request(&self, draft: &str) -> Value {
+        let bytes = self.world.app.store.draft_bytes(draft.parse().unwrap()).await.unwrap().unwrap();
+        let document: Value = serde_json::from_slice(&bytes).unwrap();
+        document["request"].clone()
+    }
+
     /// A credential for an approved draft.
     pub async fn credential(&self, draft: &str) -> Reply {
         let form = [
