@@ -10,6 +10,7 @@ mod journey;
 mod openapi;
 mod own_keys;
 mod problem_codes;
+mod races;
 mod ready;
 mod recheck;
 mod records;
