@@ -2,6 +2,7 @@
 
 mod approve;
 mod config;
+mod contract;
 mod demo;
 mod init;
 mod policy;
