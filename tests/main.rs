@@ -26,6 +26,7 @@ mod metrics;
 mod papers;
 mod peers;
 mod policy;
+mod properties;
 mod proxy;
 mod refunds;
 mod sandbox;

@@ -3,6 +3,7 @@
 mod approve;
 mod clock;
 mod config;
+mod contract;
 mod demo;
 mod init;
 mod policy;
