@@ -212,10 +212,6 @@ impl Bank {
         self.held.len()
     }
 
-    pub fn hold_until(&self) -> Option<i64> {
-        self.held.iter().map(|(until, _)| *until).min()
-    }
-
     /// The key, the window, then the request itself.
     fn run(&mut self, request: Request, status: &'static str, instead: Option<u16>) -> (u16, Value) {
         let known = request.key.clone().filter(|_| self.habits.remembers > 0);

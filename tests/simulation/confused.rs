@@ -113,7 +113,7 @@ impl Schedule<'_> {
     fn confusion_answered(&self, name: &str, why: &str, answer: &Result<(), StoreError>) {
         self.fixture.watch.note(|| format!("  a confused process: {name}, though {why}: {answer:?}"));
         match answer {
-            Err(StoreError::Rejected(_)) => {}
+            Err(StoreError::Rejected(_) | StoreError::Paused(_)) => {}
             Ok(()) => self.fixture.watch.fault(format!("{name}: taken from a confused process, though {why}")),
             Err(error) => self.fixture.watch.fault(format!("{name}: only the schema stopped a confused process: {error}")),
         }

@@ -15,6 +15,7 @@ use writ::domain::digest::Digest;
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
 use writ::domain::name::{ClientId, KeyId, PrincipalId};
 use writ::domain::principal::{ApproverKey, Authority};
+use writ::store::health::Health;
 use writ::store::intent::*;
 use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
@@ -70,7 +71,7 @@ impl FaultyStore {
         }
         let answer = at_once(&self.threads, work);
         if let Err(error) = &answer
-            && !matches!(error, StoreError::Rejected(_))
+            && !matches!(error, StoreError::Rejected(_) | StoreError::Paused(_))
         {
             self.watch.fault(format!("{name}: the store failed by itself: {error}"));
         }
@@ -236,6 +237,7 @@ impl Store for FaultyStore {
         events(from: u64, limit: u32) -> Vec<StoredEvent>;
         probe() -> ();
         backlog() -> Backlog;
+        handoffs(filter: HandoffFilter) -> Vec<ExecutionRecord>;
     }
 
     looks! {
@@ -264,6 +266,10 @@ impl Store for FaultyStore {
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         self.inner.backup(to).await
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
     }
 
     fn tally(&self) -> Arc<Tally> {

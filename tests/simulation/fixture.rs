@@ -19,12 +19,14 @@ use writ::domain::secret::Secret;
 use writ::policy::Policy;
 use writ::proxy::{self, Proxy};
 use writ::setup::{self, Approvers, Endpoint, Options};
+use writ::store::Store as _;
+use writ::store::health::ClockState;
 use writ::store::sqlite::SqliteStore;
 use writ::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE, Verifier};
 
 use super::bank::{Bank, Habits};
 use super::chance::{Bytes, Outside, WallClock};
-use super::faulty::FaultyStore;
+use super::faulty::{FaultyStore, at_once};
 use super::gates::Gates;
 use super::watch::Watch;
 use super::wire::ModelWire;
@@ -188,6 +190,8 @@ impl Fixture {
             dir: made.path().join("writ"),
             broker_listen: "127.0.0.1:8700".to_owned(),
             proxy_listen: "127.0.0.1:8701".to_owned(),
+            public_url: None,
+            audience: None,
             endpoints: vec![endpoint],
             approvers: Approvers::Examples,
         };
@@ -250,8 +254,15 @@ impl Fixture {
 
     /// Puts everything back to the beginning.
     pub fn reset(&self, seed: u64, traced: bool) {
-        self.outside.reset();
         self.watch.reset(traced);
+        for process in &self.processes {
+            // A clock that ended behind must have caught up before its times are taken away.
+            process.clock.set_ahead(10_000);
+            if !matches!(process.store.health().clock, ClockState::Steady) {
+                self.beat(process);
+            }
+        }
+        self.outside.reset();
         for (n, process) in (0_u64..).zip(&self.processes) {
             process.clock.set_ahead(0);
             process.entropy.reseed(seed.wrapping_mul(31).wrapping_add(n + 1));
@@ -270,6 +281,14 @@ impl Fixture {
                 .unwrap();
         }
         self.cleaner.execute_batch("COMMIT").unwrap();
+        for process in &self.processes {
+            self.beat(process);
+        }
+    }
+
+    /// Lets the store look at its clock and at what is written down.
+    fn beat(&self, process: &Process) {
+        at_once(self.threads.handle(), process.store.probe()).unwrap();
     }
 
     /// Starts a process: what it was before is gone, but for what is stored.

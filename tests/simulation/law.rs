@@ -144,12 +144,14 @@ fn usable(db: &Connection, id: DraftId, now: i64) -> Result<(Draft, Grant), No> 
     Ok((draft, grant))
 }
 
-/// Why nobody may do this now.
-pub fn refuses(db: &Connection, now: i64, wish: &Wish<'_>) -> Option<No> {
-    check(db, now, wish).err()
+/// Why nobody may do this, by a clock that says `wall`. Deadlines count by the latest time that is written down, if that is later.
+pub fn refuses(db: &Connection, wall: i64, wish: &Wish<'_>) -> Option<No> {
+    let sql = "SELECT max(coalesce((SELECT at FROM event ORDER BY seq DESC LIMIT 1), 0), (SELECT at FROM probe))";
+    let latest: i64 = db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).unwrap();
+    check(db, wall, wall.max(latest), wish).err()
 }
 
-fn check(db: &Connection, now: i64, wish: &Wish<'_>) -> Result<(), No> {
+fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No> {
     match wish {
         Wish::Decide(decide) => {
             let draft = draft(db, &decide.draft.to_string()).ok_or("there is no such draft")?;
@@ -173,7 +175,7 @@ fn check(db: &Connection, now: i64, wish: &Wish<'_>) -> Result<(), No> {
         Wish::Redeem(redeem) => may_redeem(db, now, redeem),
         Wish::TakeOver(take) => {
             let execution = held(db, take.execution, take.fence)?;
-            no(execution.lease_until > now, "the lease is running")?;
+            no(execution.lease_until > wall, "the lease is running")?;
             is_in(
                 &execution.state,
                 &["claimed", "dispatched", "pending", "indeterminate", "handed_off"],

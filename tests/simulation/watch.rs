@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension};
 use writ::domain::digest::Digest;
-use writ::domain::id::{DraftId, OperationId};
+use writ::domain::id::OperationId;
 use writ::store::record::ExecutionRecord;
 use writ::store::{Applied, StoreError};
 
@@ -73,10 +73,6 @@ impl Watch {
 
     pub fn left(&self) -> Vec<Left> {
         self.seen.lock().unwrap().left.clone()
-    }
-
-    pub fn traces(&self) -> bool {
-        self.seen.lock().unwrap().trace.is_some()
     }
 
     pub fn note(&self, what: impl FnOnce() -> String) {
@@ -214,14 +210,10 @@ impl Watch {
                     self.fault(format!("{name}: the repetition of an operation that took place was refused"));
                 }
             }
+            // A clock that is behind: nothing was done.
+            Err(StoreError::Paused(_)) => {}
             Err(error) => self.fault(format!("{name}: the store failed by itself: {error}")),
         }
-    }
-
-    /// How many credentials of the draft are live.
-    pub fn live(&self, draft: DraftId) -> i64 {
-        let sql = "SELECT count(*) FROM credential WHERE draft = ?1 AND state = 'issued'";
-        self.look(|db| db.prepare_cached(sql).unwrap().query_row([draft.to_string()], |row| row.get(0)).unwrap())
     }
 
     /// The drafts that left anything.
