@@ -60,7 +60,10 @@ impl Schedule<'_> {
         let when = |yes: bool, weight: u32| if yes { weight } else { 0 };
         let lost = executing(&["claimed", "dispatched", "indeterminate", "pending"]);
         let act = self.dice.weighted(&[
-            (when(self.wanted.len() < 3, if self.drafts.is_empty() { 60 } else { 15 }), Act::Propose),
+            (
+                when(self.wanted.len() < 3, if self.drafts.is_empty() { 60 } else { 15 }),
+                Act::Propose,
+            ),
             (when(!self.wanted.is_empty(), 4), Act::ProposeAgain),
             (when(!self.drafts.is_empty(), 3), Act::Supersede),
             (30 * count("awaiting_approval"), Act::Vote),
@@ -202,7 +205,9 @@ impl Schedule<'_> {
         let charges = self.bank.lock().unwrap().charges.len();
         let wanted = Wanted {
             charge: self.dice.below(charges),
-            amount: self.dice.pick(&[3_000, 5_000, 8_000, 24_000, 120_000]),
+            amount: self
+                .dice
+                .weighted(&[(6, 3_000), (6, 5_000), (6, 8_000), (5, 24_000), (3, 120_000), (1, 600_000)]),
         };
         self.wanted.push(wanted.clone());
         self.propose(worker, &wanted, None);
@@ -235,12 +240,18 @@ impl Schedule<'_> {
     }
 
     fn vote(&mut self, worker: usize, states: &[(DraftId, String, Option<String>)]) {
-        let open: Vec<DraftId> = states.iter().filter(|(_, s, _)| s == "awaiting_approval").map(|(id, ..)| *id).collect();
+        let open: Vec<DraftId> = states
+            .iter()
+            .filter(|(_, s, _)| s == "awaiting_approval")
+            .map(|(id, ..)| *id)
+            .collect();
         let id = self.dice.pick(&open);
         let Some(draft) = self.record(id) else { return };
         let approver = self.dice.weighted(&[(10, 0), (6, 1), (1, 2)]);
         let decision = if self.dice.chance(12) { Decision::Deny } else { Decision::Approve };
-        let Some(claims) = self.claims(&draft, approver, decision) else { return };
+        let Some(claims) = self.claims(&draft, approver, decision) else {
+            return;
+        };
         let jws = self.fixture.signers[approver].sign(&claims).unwrap();
         let (broker, caller) = (self.lives[worker].broker.clone(), self.caller(&self.fixture.desk.clone()));
         self.start(worker, async move {

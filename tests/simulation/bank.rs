@@ -134,7 +134,11 @@ impl Bank {
     }
 
     fn refunded(&self, charge: &str) -> i64 {
-        self.refunds.iter().filter(|r| r.charge == charge && r.lives()).map(|r| r.amount).sum()
+        self.refunds
+            .iter()
+            .filter(|r| r.charge == charge && r.lives())
+            .map(|r| r.amount)
+            .sum()
     }
 
     /// Charges of which more was given back than was paid.
@@ -156,7 +160,9 @@ impl Bank {
                 ),
             };
         }
-        let of = form_urlencoded::parse(query.as_bytes()).find(|(n, _)| n == "charge").map(|(_, v)| v.into_owned());
+        let of = form_urlencoded::parse(query.as_bytes())
+            .find(|(n, _)| n == "charge")
+            .map(|(_, v)| v.into_owned());
         let data: Vec<Value> = self
             .refunds
             .iter()

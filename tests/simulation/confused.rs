@@ -26,7 +26,9 @@ macro_rules! ask {
         let wish = Wish::$wish(&input);
         let process = &$schedule.fixture.processes[$worker];
         let now = process.clock.now().millis();
-        let Some(why) = $schedule.fixture.watch.refuses(now, &wish) else { return };
+        let Some(why) = $schedule.fixture.watch.refuses(now, &wish) else {
+            return;
+        };
         let op = $schedule.op($worker, "confused");
         let answer = at_once($schedule.fixture.threads.handle(), process.store.$method(op, input.clone()));
         $schedule.confusion_answered(stringify!($method), why, &answer.map(|_| ()));
@@ -111,11 +113,19 @@ impl Schedule<'_> {
     }
 
     fn confusion_answered(&self, name: &str, why: &str, answer: &Result<(), StoreError>) {
-        self.fixture.watch.note(|| format!("  a confused process: {name}, though {why}: {answer:?}"));
+        self.fixture
+            .watch
+            .note(|| format!("  a confused process: {name}, though {why}: {answer:?}"));
         match answer {
             Err(StoreError::Rejected(_) | StoreError::Paused(_)) => {}
-            Ok(()) => self.fixture.watch.fault(format!("{name}: taken from a confused process, though {why}")),
-            Err(error) => self.fixture.watch.fault(format!("{name}: only the schema stopped a confused process: {error}")),
+            Ok(()) => self
+                .fixture
+                .watch
+                .fault(format!("{name}: taken from a confused process, though {why}")),
+            Err(error) => self
+                .fixture
+                .watch
+                .fault(format!("{name}: only the schema stopped a confused process: {error}")),
         }
     }
 
@@ -175,7 +185,9 @@ impl Schedule<'_> {
 
     fn vote_wrongly(&mut self, worker: usize, draft: &DraftRecord) {
         let approver = self.dice.below(APPROVERS.len());
-        let Some(claims) = self.claims(draft, approver, Decision::Approve) else { return };
+        let Some(claims) = self.claims(draft, approver, Decision::Approve) else {
+            return;
+        };
         let process = &self.fixture.processes[worker];
         let earlier = draft.approval.as_ref().and_then(|a| a.records.first()).cloned();
         let fresh = SignedRecord {
@@ -196,8 +208,16 @@ impl Schedule<'_> {
         };
         let vote = Vote {
             draft: draft.id,
-            hash: if self.dice.chance(20) { DraftHash::of_canonical(b"{}") } else { draft.hash },
-            nonce: if self.dice.chance(20) { "another".to_owned() } else { claims.apr.request_nonce },
+            hash: if self.dice.chance(20) {
+                DraftHash::of_canonical(b"{}")
+            } else {
+                draft.hash
+            },
+            nonce: if self.dice.chance(20) {
+                "another".to_owned()
+            } else {
+                claims.apr.request_nonce
+            },
             record,
             window: LEASE,
         };
@@ -212,7 +232,11 @@ impl Schedule<'_> {
         let issue = Issue {
             credential: CredentialId::generate(&*process.clock, &*process.entropy),
             draft: draft.id,
-            hash: if self.dice.chance(15) { DraftHash::of_canonical(b"{}") } else { draft.hash },
+            hash: if self.dice.chance(15) {
+                DraftHash::of_canonical(b"{}")
+            } else {
+                draft.hash
+            },
             audience: "urn:writ:proxy:main".parse().unwrap(),
             root_key_id: 1,
             expires_at: if self.dice.chance(15) { now } else { now.plus(LEASE) },
@@ -238,7 +262,11 @@ impl Schedule<'_> {
                 credential.approval
             },
             draft: credential.draft,
-            hash: if other == 1 { DraftHash::of_canonical(b"{}") } else { credential.hash },
+            hash: if other == 1 {
+                DraftHash::of_canonical(b"{}")
+            } else {
+                credential.hash
+            },
             audience: if other == 2 {
                 "urn:writ:proxy:other".parse().unwrap()
             } else {
@@ -250,7 +278,9 @@ impl Schedule<'_> {
         };
         let wish = Wish::Redeem(&redeem);
         let now = process.clock.now().millis();
-        let Some(why) = self.fixture.watch.refuses(now, &wish) else { return };
+        let Some(why) = self.fixture.watch.refuses(now, &wish) else {
+            return;
+        };
         let op = self.op(worker, "confused");
         let answer = at_once(self.fixture.threads.handle(), process.store.redeem(op, redeem.clone()));
         // What was executed before is answered with what is known, and nothing is written.

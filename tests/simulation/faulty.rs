@@ -15,12 +15,12 @@ use writ::domain::digest::Digest;
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
 use writ::domain::name::{ClientId, KeyId, PrincipalId};
 use writ::domain::principal::{ApproverKey, Authority};
+use writ::store::contract::OperationOutcome;
 use writ::store::health::Health;
 use writ::store::intent::*;
 use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
 use writ::store::tally::Tally;
-use writ::store::contract::OperationOutcome;
 use writ::store::{Applied, Op, Store, StoreError};
 
 use super::chance::WallClock;

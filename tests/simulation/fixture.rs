@@ -112,17 +112,17 @@ fn variants() -> Vec<Variant> {
     let short = [
         ("window  = \"24h\"", "window  = \"30m\""),
         ("safety  = \"1h\"", "safety  = \"5m\""),
-        (
-            "absent = \"inconclusive\"",
-            "absent = \"proof\"\nsettle = \"120s\"\nrepeats = 2",
-        ),
+        ("absent = \"inconclusive\"", "absent = \"proof\"\nsettle = \"120s\"\nrepeats = 2"),
     ];
     let half_hour = Habits {
         remembers: 1_800_000,
         ..day
     };
     let keyless = [
-        ("place   = \"header\"\nname    = \"idempotency-key\"\nmax_len = 255\nwindow  = \"24h\"\nsafety  = \"1h\"\nreplay  = \"stored\"", "place   = \"none\""),
+        (
+            "place   = \"header\"\nname    = \"idempotency-key\"\nmax_len = 255\nwindow  = \"24h\"\nsafety  = \"1h\"\nreplay  = \"stored\"",
+            "place   = \"none\"",
+        ),
         ("on              = [\"in_flight\", \"not_executed\"]", "on              = []"),
         ("attempts        = 4", "attempts        = 1"),
         (

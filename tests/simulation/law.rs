@@ -4,7 +4,9 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 use writ::domain::approval::Decision;
 use writ::domain::id::{DraftId, ExecutionId};
-use writ::store::intent::{Abort, Close, CloseAs, Decide, Dispatch, HandOff, Issue, LookUp, Redeem, Reopen, Resolve, Settle, Settled, TakeOver, Vote};
+use writ::store::intent::{
+    Abort, Close, CloseAs, Decide, Dispatch, HandOff, Issue, LookUp, Redeem, Reopen, Resolve, Settle, Settled, TakeOver, Vote,
+};
 
 /// A transition that somebody asks for.
 #[derive(Debug, Clone)]
@@ -190,7 +192,11 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         Wish::Settle(settle) => may_settle(db, settle),
         Wish::LookUp(look) => {
             let execution = held(db, look.execution, look.fence)?;
-            is_in(&execution.state, &["indeterminate", "pending", "handed_off"], "the outcome is not open")
+            is_in(
+                &execution.state,
+                &["indeterminate", "pending", "handed_off"],
+                "the outcome is not open",
+            )
         }
         Wish::HandOff(hand_off) => {
             let execution = held(db, hand_off.execution, hand_off.fence)?;
@@ -198,7 +204,11 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         }
         Wish::Resolve(resolve) => {
             let execution = execution(db, resolve.execution).ok_or("there is no such execution")?;
-            is_in(&execution.state, &["indeterminate", "pending", "handed_off"], "the outcome is not open")
+            is_in(
+                &execution.state,
+                &["indeterminate", "pending", "handed_off"],
+                "the outcome is not open",
+            )
         }
         Wish::Reopen(reopen) => {
             let execution = execution(db, reopen.execution).ok_or("there is no such execution")?;
@@ -264,7 +274,10 @@ fn may_dispatch(db: &Connection, now: i64, dispatch: &Dispatch) -> Result<(), No
     let execution = held(db, dispatch.execution, dispatch.fence)?;
     is_in(&execution.state, &["claimed", "indeterminate"], "not to be sent")?;
     let again = execution.state == "indeterminate";
-    no(again && execution.send_until.is_none_or(|until| until <= now), "the window is closed")?;
+    no(
+        again && execution.send_until.is_none_or(|until| until <= now),
+        "the window is closed",
+    )?;
     let other = "SELECT 1 FROM attempt WHERE execution = ?1 AND request_sha256 <> ?2";
     no(
         holds(db, other, (dispatch.execution.to_string(), dispatch.request_sha256.to_string())),

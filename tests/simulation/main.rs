@@ -40,7 +40,13 @@ const SEEDS: &str = include_str!("seeds.txt");
 const ENOUGH: u64 = 20_000;
 
 /// Transitions that nothing in the program makes.
-const NEVER: &[(&str, &str)] = &[("approval.revoke", "nobody takes an approval back yet; a draft that goes away voids it")];
+const NEVER: &[(&str, &str)] = &[(
+    "approval.revoke",
+    "nobody takes an approval back yet; a draft that goes away voids it",
+)];
+
+/// How many schedules each thread runs twice, to see that they go the same way.
+const REPEATED: u64 = 4;
 
 /// How many schedules with faults are told of before the rest is left out.
 const TOLD: usize = 3;
@@ -136,6 +142,7 @@ fn simulate(wish: &Wish) -> Total {
             scope.spawn(|| {
                 let fixture = Fixture::new();
                 let mut mine = Total::default();
+                mine.bad.extend((0..REPEATED).filter_map(|n| differs(&fixture, wish.first + n)));
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     if n >= wish.schedules || enough.load(Ordering::Relaxed) {
@@ -161,6 +168,17 @@ fn simulate(wish: &Wish) -> Total {
         }
     });
     total.into_inner().unwrap()
+}
+
+/// A schedule that does not go the same way twice: then no seed would be worth anything.
+fn differs(fixture: &Fixture, seed: u64) -> Option<Report> {
+    let (one, mut two) = (schedule::run(fixture, seed, None, true), schedule::run(fixture, seed, None, true));
+    let at = one.trace.iter().zip(&two.trace).position(|(a, b)| a != b);
+    let at = at.or((one.trace.len() != two.trace.len()).then_some(one.trace.len().min(two.trace.len())))?;
+    let line = |report: &Report| report.trace.get(at).cloned().unwrap_or_default();
+    two.faults
+        .push(format!("the same seed went two ways: `{}`, then `{}`", line(&one), line(&two)));
+    Some(two)
 }
 
 /// The same schedule cut as short as it still goes wrong, with its trace.

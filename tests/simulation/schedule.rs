@@ -65,7 +65,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let variant = &fixture.variants[dice.below(fixture.variants.len())];
     let mood = Mood {
         store: dice.pick(&[0, 0, 3, 10]),
-        backend: dice.pick(&[0, 30, 60]),
+        backend: dice.pick(&[0, 30, 60, 80]),
         clocks: dice.chance(60),
         deaths: dice.chance(50),
         confusion: dice.chance(50),
@@ -73,7 +73,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let charges = (0..1 + dice.below(2))
         .map(|n| Charge {
             id: format!("ch_{n}"),
-            amount: dice.pick(&[9_000, 30_000, 200_000]),
+            amount: dice.weighted(&[(4, 9_000), (3, 30_000), (2, 200_000), (1, 1_000_000)]),
         })
         .collect();
     let gates = Arc::new(Gates::new(WORKERS));
@@ -101,7 +101,9 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
             done: Arc::default(),
             running: Vec::new(),
         };
-        fixture.watch.note(|| format!("{}; {mood:?}; {:?}", variant.name, schedule.bank.lock().unwrap().charges));
+        fixture
+            .watch
+            .note(|| format!("{}; {mood:?}; {:?}", variant.name, schedule.bank.lock().unwrap().charges));
         if mood.clocks {
             for process in &fixture.processes {
                 let ahead = schedule.dice.below(4_000);
@@ -169,8 +171,11 @@ impl Schedule<'_> {
             Place::Answer(_) => Pass::Through,
             Place::Get => {
                 let wrong = self.mood.backend / 8;
-                self.dice
-                    .weighted(&[(100 - 2 * wrong, Pass::Through), (wrong, Pass::Unavailable), (wrong, Pass::LostBefore)])
+                self.dice.weighted(&[
+                    (100 - 2 * wrong, Pass::Through),
+                    (wrong, Pass::Unavailable),
+                    (wrong, Pass::LostBefore),
+                ])
             }
             Place::Post => Pass::Backend(self.treat()),
             Place::Reply => {
@@ -183,7 +188,7 @@ impl Schedule<'_> {
 
     fn treat(&mut self) -> Treat {
         if !self.dice.chance(self.mood.backend) {
-            return if self.dice.chance(10) { Treat::Pending } else { Treat::Well };
+            return self.dice.weighted(&[(85, Treat::Well), (10, Treat::Pending), (5, Treat::Refuse)]);
         }
         let held = self.variant.arrives_late();
         self.dice.weighted(&[
@@ -286,7 +291,11 @@ impl Schedule<'_> {
         for _ in 0..400 {
             let waiting = self.gates.waiting();
             if let Some((worker, at)) = waiting.first().copied() {
-                let pass = if at == Place::Post { Pass::Backend(Treat::Well) } else { Pass::Through };
+                let pass = if at == Place::Post {
+                    Pass::Backend(Treat::Well)
+                } else {
+                    Pass::Through
+                };
                 self.let_through(0, worker, at, pass).await;
             } else if self.is_idle() {
                 return;
