@@ -1,24 +1,31 @@
 //! What can be done in one step: by the agent, by people, by processes on their own, by the backend, by time, and by a process that is confused.
 
+use std::time::Duration;
+
 use rusqlite::OptionalExtension as _;
 use writ::audit::{Actor, ActorKind};
 use writ::broker::{Caller, ExchangeRequest, ProposeRequest, SubjectToken};
 use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::Digest;
-use writ::domain::id::{DraftId, ExecutionId, OperationId, RecordId, RequestId};
+use writ::domain::id::{CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, StopId};
 use writ::domain::json::Json;
 use writ::domain::principal::Client;
 use writ::domain::secret::Secret;
+use writ::domain::stop::StopScope;
 use writ::proxy::{ExecuteRequest, Subject, resolve};
 use writ::setup::LOCAL_ISSUER;
 use writ::store::intent::{Reopen, Resolution};
 use writ::store::record::DraftRecord;
+use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential};
 use writ::store::{Op, Store as _};
 
 use super::faulty::at_once;
 use super::fixture::{APPROVERS, WORKERS};
 use super::schedule::{Done, Schedule, Wanted};
+
+/// Why the kill switch is thrown.
+const REASON: &str = "the schedule says so";
 
 /// One thing to do.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +43,9 @@ enum Act {
     BrokerSweep,
     Resolve,
     Revoke,
+    TakeBack,
+    Stop,
+    Lift,
     HangUp,
     Die,
     Elsewhere,
@@ -76,6 +86,9 @@ impl Schedule<'_> {
             (3 + 4 * count("proposed"), Act::BrokerSweep),
             (4 * executing(&["handed_off"]), Act::Resolve),
             (2, Act::Revoke),
+            (when(!self.drafts.is_empty(), 2), Act::TakeBack),
+            (when(!self.drafts.is_empty(), 2), Act::Stop),
+            (3, Act::Lift),
             (3, Act::HangUp),
             (when(self.mood.deaths, 5), Act::Die),
             (when(self.variant.habits.counts, 3), Act::Elsewhere),
@@ -127,6 +140,9 @@ impl Schedule<'_> {
             Act::BrokerSweep => self.sweep_broker(worker),
             Act::Resolve => self.resolve(worker),
             Act::Revoke => self.revoke(worker),
+            Act::TakeBack => self.take_back(worker),
+            Act::Stop => self.stop(worker),
+            Act::Lift => self.lift(worker),
             Act::HangUp => self.hang_up().await,
             Act::Die => self.die(worker).await,
             Act::Elsewhere => {
@@ -388,6 +404,86 @@ impl Schedule<'_> {
                 1 => store.revoke_approver(op, "usr_tom".parse().unwrap()).await,
                 _ => store.revoke_client(op, "support-agent".parse().unwrap()).await,
             };
+            Done::Nothing
+        });
+    }
+
+    /// An approval or a credential is taken back.
+    fn take_back(&mut self, worker: usize) {
+        let id = self.some_draft();
+        let Some(draft) = self.record(id) else { return };
+        let credential = self.live_credential(id);
+        let Some(approval) = draft.approval.map(|a| a.id) else { return };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        let whole = self.dice.chance(60);
+        self.start(worker, async move {
+            if whole {
+                let reason = REASON.parse().unwrap();
+                let _ = store.revoke_approval(op, RevokeApproval { approval, reason }).await;
+            } else if let Some(credential) = credential {
+                let code = "revoked".to_owned();
+                let _ = store.revoke_credential(op, RevokeCredential { credential, code }).await;
+            }
+            Done::Nothing
+        });
+    }
+
+    fn live_credential(&self, id: DraftId) -> Option<CredentialId> {
+        let sql = "SELECT id FROM credential WHERE draft = ?1 ORDER BY id DESC LIMIT 1";
+        let found: Option<String> = self.fixture.watch.look(|db| {
+            let mut statement = db.prepare_cached(sql).unwrap();
+            statement.query_row([id.to_string()], |row| row.get(0)).optional().unwrap()
+        });
+        found.map(|id| id.parse().unwrap())
+    }
+
+    /// The kill switch.
+    fn stop(&mut self, worker: usize) {
+        let id = self.some_draft();
+        let approval = self.record(id).and_then(|draft| draft.approval).map(|a| a.id);
+        let credential = self.live_credential(id);
+        let scope = match (self.dice.below(6), approval, credential) {
+            (0, Some(approval), _) => StopScope::Approval(approval),
+            (1, _, Some(credential)) => StopScope::Credential(credential),
+            (2, ..) => StopScope::Client("support-agent".parse().unwrap()),
+            (3, ..) => StopScope::Approver("usr_mia".parse().unwrap()),
+            (4, ..) => StopScope::Everything,
+            _ => StopScope::Draft(id),
+        };
+        let process = &self.fixture.processes[worker];
+        let minutes = self.dice.pick(&[1, 5, 30]);
+        let end = process.clock.now().plus(Duration::from_secs(minutes * 60));
+        let place = PlaceStop {
+            id: StopId::generate(&*process.clock, &*process.entropy),
+            tenant: None,
+            scope,
+            reason: REASON.parse().unwrap(),
+            expires_at: self.dice.chance(60).then_some(end),
+        };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        self.start(worker, async move {
+            let _ = store.place_stop(op, place).await;
+            Done::Nothing
+        });
+    }
+
+    fn lift(&mut self, worker: usize) {
+        let sql = "SELECT id FROM stop WHERE state = 'active' ORDER BY id LIMIT 1";
+        let active: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.query_row(sql, [], |row| row.get(0)).optional().unwrap());
+        let Some(active) = active else { return };
+        let lift = LiftStop {
+            stop: active.parse().unwrap(),
+            reason: REASON.parse().unwrap(),
+        };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        self.start(worker, async move {
+            let _ = store.lift_stop(op, lift).await;
             Done::Nothing
         });
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::draft::DraftDocument;
-use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition};
+use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 
 use super::bank::Refund;
 use super::fixture::WORKERS;
@@ -26,6 +26,9 @@ pub fn lifecycle() -> BTreeMap<&'static str, (Vec<&'static str>, &'static str)> 
         all.insert(t.event(), (t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str()));
     }
     for t in ExecutionTransition::ALL {
+        all.insert(t.event(), (t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str()));
+    }
+    for t in StopTransition::ALL {
         all.insert(t.event(), (t.from().iter().map(|s| s.as_str()).collect(), t.to().as_str()));
     }
     all
@@ -257,6 +260,7 @@ fn events(schedule: &Schedule<'_>, report: &mut Report) {
         ("approval", "SELECT id, draft, state FROM approval"),
         ("credential", "SELECT id, draft, state FROM credential"),
         ("execution", "SELECT id, draft, state FROM execution"),
+        ("stop", "SELECT id, id, state FROM stop"),
     ] {
         for row in schedule.rows(sql) {
             let told = stands.get(&(entity.to_owned(), row.id.clone()));

@@ -12,14 +12,15 @@ use tokio::sync::watch;
 use writ::audit::EventBody;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::Digest;
-use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId};
-use writ::domain::name::{ClientId, KeyId, PrincipalId};
+use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
+use writ::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use writ::domain::principal::{ApproverKey, Authority};
 use writ::store::contract::OperationOutcome;
 use writ::store::health::Health;
 use writ::store::intent::*;
 use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
+use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use writ::store::tally::Tally;
 use writ::store::{Applied, Op, Store, StoreError};
 
@@ -218,6 +219,10 @@ impl Store for FaultyStore {
         replace_authority(approver: PrincipalId, authority: Vec<Authority>) -> ();
         revoke_approver(approver: PrincipalId) -> ();
         revoke_key(kid: KeyId) -> ();
+        place_stop(place: PlaceStop) -> StopStanding;
+        lift_stop(lift: LiftStop) -> StopRecord;
+        revoke_approval(revoke: RevokeApproval) -> RevokedApproval;
+        revoke_credential(revoke: RevokeCredential) -> CredentialRecord;
     }
 
     reads! {
@@ -231,6 +236,9 @@ impl Store for FaultyStore {
         credential(id: CredentialId) -> Option<CredentialRecord>;
         execution(id: ExecutionId) -> Option<ExecutionRecord>;
         execution_of(draft: DraftId) -> Option<ExecutionRecord>;
+        is_usable(credential: CredentialId) -> bool;
+        stop(id: StopId, viewer: Option<TenantId>) -> Option<StopStanding>;
+        stops(viewer: Option<TenantId>, which: Stops) -> Vec<StopRecord>;
         due(limit: u32) -> Vec<ExecutionRecord>;
         clients() -> Vec<ClientEntry>;
         approvers() -> Vec<ApproverEntry>;

@@ -50,6 +50,7 @@ struct Grant {
 
 struct Execution {
     draft: String,
+    credential: String,
     state: String,
     fence: i64,
     lease_until: i64,
@@ -92,7 +93,7 @@ fn grant(db: &Connection, draft: &str) -> Option<Grant> {
 }
 
 fn execution(db: &Connection, id: ExecutionId) -> Option<Execution> {
-    let sql = "SELECT draft, state, fence, lease_until, send_until FROM execution WHERE id = ?1";
+    let sql = "SELECT draft, state, fence, lease_until, send_until, credential FROM execution WHERE id = ?1";
     one(db, sql, &id.to_string(), |row| {
         Ok(Execution {
             draft: row.get(0)?,
@@ -100,6 +101,7 @@ fn execution(db: &Connection, id: ExecutionId) -> Option<Execution> {
             fence: row.get(2)?,
             lease_until: row.get(3)?,
             send_until: row.get(4)?,
+            credential: row.get(5)?,
         })
     })
 }
@@ -132,6 +134,16 @@ fn signer_revoked(db: &Connection, approval: &str) -> bool {
     let sql = "SELECT 1 FROM approval_record r JOIN approver_key k ON k.kid = r.kid JOIN approver a ON a.id = k.approver
         WHERE r.approval = ?1 AND r.decision = 'approve' AND (k.revoked_at IS NOT NULL OR a.revoked_at IS NOT NULL)";
     holds(db, sql, [approval])
+}
+
+/// Whether a stop that is in force covers the draft, or the credential that is used for it.
+fn stopped(db: &Connection, draft: &str, credential: Option<&str>, now: i64) -> bool {
+    let sql = "SELECT 1 FROM stop s JOIN draft d ON d.id = ?1 LEFT JOIN approval a ON a.draft = d.id
+        WHERE s.state = 'active' AND coalesce(s.expires_at > ?3, 1) AND (s.scope = 'everything'
+            OR (s.scope = 'draft' AND s.value = d.id) OR (s.scope = 'client' AND s.value = d.maker) OR (s.scope = 'approval' AND s.value = a.id)
+            OR (s.scope = 'credential' AND s.value = ?2) OR (s.scope = 'approver' AND s.value IN
+                (SELECT approver FROM approval_record WHERE approval = a.id AND decision = 'approve')))";
+    holds(db, sql, (draft, credential, now))
 }
 
 fn usable(db: &Connection, id: DraftId, now: i64) -> Result<(Draft, Grant), No> {
@@ -172,6 +184,7 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         Wish::Issue(issue) => {
             let (draft, _) = usable(db, issue.draft, now)?;
             no(draft.hash != issue.hash.to_string(), "another hash")?;
+            no(stopped(db, &issue.draft.to_string(), None, now), "a stop covers it")?;
             no(issue.expires_at.millis() <= now, "the credential would have expired")
         }
         Wish::Redeem(redeem) => may_redeem(db, now, redeem),
@@ -258,6 +271,10 @@ fn may_redeem(db: &Connection, now: i64, redeem: &Redeem) -> Result<(), No> {
     );
     no(!holds(db, live, of), "the credential is not live, or not for this")?;
     no(redeem.approval.to_string() != grant.id, "another approval")?;
+    no(
+        stopped(db, &redeem.draft.to_string(), Some(&redeem.credential.to_string()), now),
+        "a stop covers it",
+    )?;
     no(draft.hash != redeem.hash.to_string(), "another hash")?;
     let revoked = "SELECT 1 FROM client WHERE id = ?1 AND revoked_at IS NOT NULL";
     no(holds(db, revoked, [&draft.maker]), "the client is revoked")?;
@@ -283,9 +300,11 @@ fn may_dispatch(db: &Connection, now: i64, dispatch: &Dispatch) -> Result<(), No
         holds(db, other, (dispatch.execution.to_string(), dispatch.request_sha256.to_string())),
         "other bytes",
     )?;
+    no(stopped(db, &execution.draft, Some(&execution.credential), now), "a stop covers it")?;
+    let grant = grant(db, &execution.draft).ok_or("there is no approval")?;
+    no(grant.state == "revoked", "the approval was taken back")?;
     if !in_doubt(db, dispatch.execution, 0) {
         let draft = draft(db, &execution.draft).ok_or("there is no such draft")?;
-        let grant = grant(db, &execution.draft).ok_or("there is no approval")?;
         no(draft.expires_at <= now, "the draft has expired")?;
         no(grant.execute_by.is_none_or(|until| until <= now), "the approval's time is over")?;
     }
