@@ -17,6 +17,7 @@ mod cli;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod deploy;
+mod disk;
 mod edge;
 mod fakes;
 mod hostile;

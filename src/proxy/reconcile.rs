@@ -1,6 +1,8 @@
 //! Reconcile: an outcome nobody knows is looked up, in the order the backend's file gives; the same key goes again only where the file says the
 //! backend's replay is safe and only inside the window; what cannot be found out goes to a person.
 
+use std::time::Duration;
+
 use super::dispatch::{APPROVAL_REVOKED, PRECONDITION_UNREADABLE, Precondition, STOPPED};
 use super::handoff::Reason;
 use super::settle::{code, look_again};
@@ -10,12 +12,16 @@ use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
+use crate::store::health::TOLERANCE;
 use crate::store::intent::{HandOff, LookUp, Settled};
 use crate::store::record::{ExecutionRecord, LookUpRecord};
 use crate::store::{Rejection, StoreError};
 
 /// What a look-up finds when the thing is not there; by itself it proves nothing.
 const ABSENT: &str = "absent";
+
+/// A first send that lies further in the future than this is taken for the work of a wrong clock.
+const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn unreadable(error: &ReadError) -> Finding {
     Finding::Inconclusive { why: error.to_string() }
@@ -280,15 +286,20 @@ impl Parts {
             .operation
             .retry()
             .is_some_and(|retry| execution.attempts.len() < retry.attempts() as usize);
-        let in_window = execution.send_until.is_none_or(|until| self.clock.now() < until);
+        let now = self.clock.now();
+        // A window that begins in the future was opened by a clock that was wrong: how much of it is left is not known.
+        let has_begun = execution.first_sent_at.is_none_or(|at| at <= now.plus(TOLERANCE));
+        let in_window = has_begun && execution.send_until.is_none_or(|until| now < until);
         recognised && attempts_left && in_window && !self.gave_up(execution, plan)
     }
 
     fn gave_up(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
         let first = execution.first_sent_at.unwrap_or(execution.claimed_at);
+        // Sent by a clock that was far ahead and has been corrected since: the time to give up would never come.
+        let is_ahead = first > self.clock.now().plus(FAR);
         plan.operation
             .retry()
-            .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()))
+            .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()) || is_ahead)
     }
 
     async fn hand_off(&self, execution: &ExecutionRecord, why: Reason) -> Result<ExecutionRecord, StoreError> {

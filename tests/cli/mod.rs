@@ -1,6 +1,7 @@
 //! The real binary, in temporary directories.
 
 mod approve;
+mod clock;
 mod config;
 mod demo;
 mod init;
