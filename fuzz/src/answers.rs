@@ -308,7 +308,10 @@ pub fn without_sample() -> Vec<String> {
         SHIPPED.iter().any(|(name, _)| *name == file)
     };
     let known = |operation: &&Operation| SAMPLES.iter().any(|sample| sample.name == operation.name().as_str());
-    let open = BACKENDS.operations().filter(shipped).filter(|operation| !operation.is_read() && !known(operation));
+    let open = BACKENDS
+        .operations()
+        .filter(shipped)
+        .filter(|operation| !operation.is_read() && !known(operation));
     open.map(|operation| operation.name().to_string()).collect()
 }
 
