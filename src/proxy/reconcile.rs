@@ -27,6 +27,21 @@ fn unreadable(error: &ReadError) -> Finding {
     Finding::Inconclusive { why: error.to_string() }
 }
 
+/// The finding, unless the backend calls by another id what it has named before: then one of the two is not ours, and nothing is decided.
+fn same_thing(execution: &ExecutionRecord, finding: Finding) -> Finding {
+    match (&execution.reference, &finding) {
+        (
+            Some(known),
+            Finding::Found(Classified {
+                reference: Some(found), ..
+            }),
+        ) if known != found => Finding::Inconclusive {
+            why: format!("the backend named `{known}` before and shows `{found}` now"),
+        },
+        _ => finding,
+    }
+}
+
 impl Parts {
     /// One round of finding out. Ends in a known outcome, in a person's hands, or with a time to look again.
     pub(super) async fn reconcile(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
@@ -185,6 +200,7 @@ impl Parts {
             }
         };
         reached(Point::LookUpRead);
+        let finding = same_thing(&execution, finding);
         let inconclusive = || Settled::Indeterminate {
             code: "look_up_inconclusive".to_owned(),
         };

@@ -178,6 +178,10 @@ impl Book {
         if others > sent.len() {
             wrong.push("the draft was sent under another key".to_owned());
         }
+        // One that is reused could be closed as the request is written, and nobody could tell whether it arrived.
+        if world.sandbox.requests().len() > world.sandbox.connections() {
+            wrong.push("a connection carried two requests".to_owned());
+        }
         if world.sandbox.requests().iter().any(|seen| seen.path.starts_with("/_sandbox")) {
             wrong.push("a redirect was followed".to_owned());
         }

@@ -193,7 +193,7 @@ fn bank() -> Vec<Case> {
             // What was taken is not undone by a list that does not show it, nor by one that cannot be read.
             faults.extend([list(K::Error503Before, 1), list(K::Malformed, 1)]);
             if kind == K::Pending {
-                faults.push(list(K::EmptyList, 2));
+                faults.extend([list(K::EmptyList, 2), list(K::OtherId, 1)]);
             }
             all.push(Case {
                 bank,
