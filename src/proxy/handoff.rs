@@ -10,13 +10,15 @@ pub enum Reason {
     AdapterChanged,
     /// The backend knows the key with other content.
     KeyMismatch,
+    /// The backend names another id for it than before.
+    OtherReference,
     /// Nothing was found out in time.
     Unresolved,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::Unresolved];
+    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::OtherReference, Self::Unresolved];
 
     /// The stable code.
     #[must_use]
@@ -24,6 +26,7 @@ impl Reason {
         match self {
             Self::AdapterChanged => "adapter_changed",
             Self::KeyMismatch => "key_mismatch",
+            Self::OtherReference => "other_reference",
             Self::Unresolved => "unresolved",
         }
     }
@@ -44,6 +47,7 @@ impl Reason {
             Self::KeyMismatch => {
                 "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
             }
+            Self::OtherReference => "the backend named one id for it before and shows another now, so one of the two is something else",
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }
     }

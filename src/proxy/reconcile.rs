@@ -27,19 +27,15 @@ fn unreadable(error: &ReadError) -> Finding {
     Finding::Inconclusive { why: error.to_string() }
 }
 
-/// The finding, unless the backend calls by another id what it has named before: then one of the two is not ours, and nothing is decided.
-fn same_thing(execution: &ExecutionRecord, finding: Finding) -> Finding {
-    match (&execution.reference, &finding) {
-        (
-            Some(known),
-            Finding::Found(Classified {
-                reference: Some(found), ..
-            }),
-        ) if known != found => Finding::Inconclusive {
-            why: format!("the backend named `{known}` before and shows `{found}` now"),
-        },
-        _ => finding,
-    }
+/// Whether the backend calls by another id what it has named before: then one of the two is not ours.
+fn is_another(execution: &ExecutionRecord, finding: &Finding) -> bool {
+    let Finding::Found(Classified {
+        reference: Some(found), ..
+    }) = finding
+    else {
+        return false;
+    };
+    execution.reference.as_ref().is_some_and(|known| known != found)
 }
 
 impl Parts {
@@ -200,11 +196,12 @@ impl Parts {
             }
         };
         reached(Point::LookUpRead);
-        let finding = same_thing(&execution, finding);
+        let is_another = is_another(&execution, &finding);
         let inconclusive = || Settled::Indeterminate {
             code: "look_up_inconclusive".to_owned(),
         };
         let settled = match finding {
+            _ if is_another => inconclusive(),
             Finding::Found(Classified {
                 outcome: Outcome::Applied,
                 reference,
@@ -236,7 +233,11 @@ impl Parts {
             }
             Finding::Found(_) | Finding::More(_) => inconclusive(),
         };
-        self.found(&execution, plan, step.name(), settled, answers.last()).await
+        let looked = self.found(&execution, plan, step.name(), settled, answers.last()).await?;
+        if is_another {
+            return self.hand_off(&looked, Reason::OtherReference).await;
+        }
+        Ok(looked)
     }
 
     /// Whether "it is not there" has been said often enough, late enough after the last send can have ended, for the backend's file to call
