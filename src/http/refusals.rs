@@ -178,7 +178,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("resolve_execution", &[CLIENT, PLACE, BODY, ONE, CHANGE, &[C::ExecutionNotOpen]]),
     ("list_handoffs", &[CLIENT, PARAMETERS]),
     ("show_handoff", &[CLIENT, ONE]),
-    ("place_stop", &[CLIENT, BODY, CHANGE, &[C::OperationUnknown]]),
+    ("place_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::OperationUnknown]]),
     ("list_stops", &[CLIENT, PARAMETERS]),
     ("show_stop", &[CLIENT, ONE]),
     ("resume_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::StopOfAllTenants]]),
