@@ -272,7 +272,7 @@ pub(super) struct HandoffQuery {
     operation: Option<String>,
     /// Only at this backend.
     backend: Option<String>,
-    /// Only those handed off for this reason: `adapter_changed`, `key_mismatch` or `unresolved`.
+    /// Only those handed off for this reason: `adapter_changed`, `key_mismatch`, `unresolved` or `pending_too_long`.
     why: Option<String>,
     /// Only of this support case.
     case: Option<String>,

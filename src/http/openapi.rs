@@ -1,7 +1,7 @@
 //! The API's description (OpenAPI 3.1), generated from the handlers.
 
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
 /// What stands at the head of the document.
@@ -19,6 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "executions", description = "Spending a credential, once"),
         (name = "handoffs", description = "What only a person can find out"),
         (name = "reads", description = "Looking, never gated"),
+        (name = "webhooks", description = "What backends tell by themselves"),
         (name = "cases", description = "The steps of a support case"),
         (name = "audit", description = "What happened"),
         (name = "status", description = "Alive and ready"),
@@ -37,6 +38,11 @@ pub fn document() -> utoipa::openapi::OpenApi {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("client", SecurityScheme::Http(Http::new(HttpAuthScheme::Basic)));
     components.add_security_scheme("credential", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let signature = "the header that the backend's file names, such as `Stripe-Signature: t=SECONDS,v1=HEX`";
+    components.add_security_scheme(
+        "signature",
+        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description("stripe-signature", signature))),
+    );
     document
 }
 

@@ -12,11 +12,13 @@ pub enum Reason {
     KeyMismatch,
     /// Nothing was found out in time.
     Unresolved,
+    /// The backend has called it pending for too long.
+    PendingTooLong,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::Unresolved];
+    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::Unresolved, Self::PendingTooLong];
 
     /// The stable code.
     #[must_use]
@@ -25,6 +27,7 @@ impl Reason {
             Self::AdapterChanged => "adapter_changed",
             Self::KeyMismatch => "key_mismatch",
             Self::Unresolved => "unresolved",
+            Self::PendingTooLong => "pending_too_long",
         }
     }
 
@@ -44,6 +47,7 @@ impl Reason {
             Self::KeyMismatch => {
                 "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
             }
+            Self::PendingTooLong => "the backend took it and has called it pending for 30 days, which is longer than any bank needs",
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }
     }

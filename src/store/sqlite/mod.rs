@@ -21,6 +21,7 @@ mod rows;
 mod step;
 mod stop;
 mod sweep;
+mod told;
 mod vote;
 mod writer;
 
@@ -43,8 +44,8 @@ use self::writer::Writer;
 use super::contract::OperationOutcome;
 use super::health::{Health, Reserve};
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Redeem, Redeemed,
-    Reopen, Resolve, Settle, TakeOver, Vote,
+    Abort, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Receive,
+    Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
@@ -219,6 +220,10 @@ impl Store for SqliteStore {
         self.once(op, "revoke_credential", revoke, revoke::credential).await
     }
 
+    async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError> {
+        self.once(op, "receive", receive, told::receive).await
+    }
+
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError> {
         self.once(op, "note", event, |step, event| step.emit(event.clone())).await
     }
@@ -331,6 +336,10 @@ impl Store for SqliteStore {
 
     async fn execution_of(&self, draft: DraftId) -> Result<Option<ExecutionRecord>, StoreError> {
         self.readers.read(move |connection| rows::execution_of(connection, draft)).await
+    }
+
+    async fn marked(&self, marks: EventMarks) -> Result<Option<ExecutionRecord>, StoreError> {
+        self.readers.read(move |connection| told::marked(connection, &marks)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError> {
