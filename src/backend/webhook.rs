@@ -358,9 +358,10 @@ impl Operation {
             body: &event.body,
             headers: &headers,
         };
-        let chosen = events.on.iter().find(|rule| {
-            rule.types.iter().any(|t| *t == event.kind) && rule.when.iter().all(|condition| condition.holds(subject, &context))
-        });
+        let chosen = events
+            .on
+            .iter()
+            .find(|rule| rule.types.contains(&event.kind) && rule.when.iter().all(|condition| condition.holds(subject, &context)));
         let Some(rule) = chosen else {
             return ambiguous("no rule covers this event".to_owned());
         };

@@ -667,3 +667,55 @@ async fn where_nothing_can_be_looked_up_an_event_before_the_answer_is_asked_for_
     assert_eq!(told(&world, &body).await["finding"], "agrees");
     assert_eq!(state(&world, &held).await, "applied");
 }
+
+/// A list that does not show a refund proves absence where the file says so, but never of what is known as done.
+#[tokio::test]
+async fn a_list_that_does_not_show_what_was_done_never_reopens_it() {
+    let file = "policies/backends/stripe.toml";
+    let world = World::with(Setup {
+        edits: vec![
+            (
+                file,
+                "match  = [{ pointer = \"/metadata/writ_key\", equals = \"{idem.key}\" }]",
+                "match  = [{ pointer = \"/metadata/writ_key\", equals = \"{idem.key}\" }, { pointer = \"/reason\", equals = \"nobody\" }]"
+                    .to_owned(),
+            ),
+            (
+                file,
+                "absent = \"inconclusive\"",
+                "absent = \"proof\"\nsettle = \"60s\"\nrepeats = 2".to_owned(),
+            ),
+        ],
+        ..Setup::default()
+    })
+    .await;
+    let (held, refund) = refunded(&world, RefundStatus::Succeeded).await;
+    assert!(world.sandbox.settle(&refund, RefundStatus::Failed));
+    told(&world, &event(&world, "refund.failed")).await;
+    for _ in 0..5 {
+        world.later(HOUR).await;
+    }
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["lookups"][2]["finding"]),
+        (&json!("applied"), &json!("absent")),
+        "{execution}"
+    );
+}
+
+#[tokio::test]
+async fn what_stands_under_another_id_than_the_known_one_reopens_nothing() {
+    let world = World::new().await;
+    let (held, refund) = refunded(&world, RefundStatus::Succeeded).await;
+    let file = rusqlite::Connection::open(&world.config.store).unwrap();
+    file.busy_timeout(MINUTE).unwrap();
+    assert_eq!(file.execute("UPDATE execution SET reference = 're_known'", []).unwrap(), 1);
+    assert!(world.sandbox.settle(&refund, RefundStatus::Failed));
+    let body = with(&event(&world, "refund.failed"), &[("/data/object/id", json!("re_known"))]);
+    assert_eq!(told(&world, &body).await["finding"], "waits");
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["lookups"][0]["finding"]),
+        (&json!("applied"), &json!("inconclusive"))
+    );
+}
