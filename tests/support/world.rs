@@ -19,7 +19,7 @@ use writ::approval::RecordSigner;
 use writ::audit::{Actor, ActorKind};
 use writ::config::Config;
 use writ::domain::approval::{Claims, Decision};
-use writ::domain::clock::Entropy;
+use writ::domain::clock::{Clock as _, Entropy};
 use writ::domain::id::OperationId;
 use writ::domain::principal::{Client, KeyKind};
 use writ::domain::secret::Secret;
