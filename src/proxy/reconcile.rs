@@ -187,11 +187,12 @@ impl Parts {
         let state = execution.state;
         let mut current = execution;
         // Where nothing can be read, the backend tells by itself or a person asks there. That it was thought of is written down, with the next time.
-        if plan.operation.reconcile().iter().all(Step::is_replay) {
+        let is_blind = |step: &Step| step.is_replay() || !step.applies(current.reference.as_deref());
+        if plan.operation.reconcile().iter().all(is_blind) {
             let open = Settled::Indeterminate {
                 code: "nothing_to_read".to_owned(),
             };
-            return self.found(&current, &plan, "nothing to read", open, None).await;
+            return self.found(&current, Some(plan), "nothing to read", open, None).await;
         }
         for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
             if !step.applies(current.reference.as_deref()) {
