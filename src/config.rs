@@ -56,6 +56,12 @@ pub struct Config {
     pub policy_approver: PrincipalId,
     /// The database file.
     pub store: PathBuf,
+    /// With less room than this on its disk, in bytes, no new work begins.
+    pub store_low_water: u64,
+    /// Bytes set aside beside it for the results of sent requests.
+    pub store_ballast: u64,
+    /// The file in which results wait that the database does not take, if it is not to lie beside it.
+    pub store_results: Option<PathBuf>,
     /// The directory of the keys.
     pub keys: PathBuf,
     /// The directory of the policy.
@@ -67,6 +73,12 @@ pub struct Config {
     /// What is logged, such as `info` or `writ=debug`.
     pub log_filter: String,
 }
+
+/// [`Config::store_low_water`] where the file says nothing.
+const LOW_WATER: u64 = 256 << 20;
+
+/// [`Config::store_ballast`] where the file says nothing.
+const BALLAST: u64 = 8 << 20;
 
 /// The name of the configuration file in a working directory.
 pub const FILE: &str = "writ.toml";
@@ -215,7 +227,20 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         };
         Some(dir.join(text))
     };
-    let store = path("store", "path", "data/writ.db");
+    let (store, low_water, ballast, results) = match top.maybe_sub("store") {
+        None => ("data/writ.db".to_owned(), Some(LOW_WATER), Some(BALLAST), None),
+        Some(sub) => {
+            let path = sub.maybe_text("path", "a path").unwrap_or("data/writ.db").to_owned();
+            let low_water = sub.size("low_water", LOW_WATER);
+            let ballast = sub.size("ballast", BALLAST);
+            if ballast.is_some_and(|size| size > 1 << 30) {
+                sub.wrong("ballast", "expected at most `1GiB`");
+            }
+            let results = sub.maybe_text("results", "a path").map(|text| dir.join(text));
+            sub.close();
+            (path, low_water, ballast, results)
+        }
+    };
     let keys = path("keys", "dir", "keys");
     let policy = path("policy", "dir", "policies/cedar");
     let backends = path("backends", "dir", "policies/backends");
@@ -261,7 +286,10 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         card_lifetime: card_lifetime.unwrap_or_default(),
         execution_window: execution_window.unwrap_or_default(),
         policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
-        store: store?,
+        store: dir.join(store),
+        store_low_water: low_water.unwrap_or_default(),
+        store_ballast: ballast.unwrap_or_default(),
+        store_results: results,
         keys: keys?,
         policy: policy?,
         backends: backends?,

@@ -17,6 +17,7 @@ mod cli;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod deploy;
+mod disk;
 mod edge;
 mod fakes;
 mod hostile;
@@ -25,6 +26,7 @@ mod metrics;
 mod papers;
 mod peers;
 mod policy;
+mod properties;
 mod proxy;
 mod refunds;
 mod sandbox;

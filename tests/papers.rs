@@ -163,6 +163,19 @@ fn every_claim_about_the_lifecycle_names_a_test() {
 }
 
 #[test]
+fn every_threat_names_the_test_of_its_control() {
+    let page = read("docs/threats.md");
+    let rows: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.ends_with("| Proof |"))
+        .collect();
+    assert!(rows.len() > 50, "{}", rows.len());
+    for row in rows {
+        assert!(row.contains("`test:"), "no test is named for: {row}");
+    }
+}
+
+#[test]
 fn every_test_that_the_lifecycle_and_threats_pages_name_exists() {
     let page = read("docs/threats.md") + &read("docs/lifecycle.md");
     let mut code = String::new();

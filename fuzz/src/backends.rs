@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use writ::backend::{Answer, Backends, Next, Outcome, SHIPPED};
+use writ::backend::{Answer, Backends, EXAMPLES, Next, Outcome, SHIPPED};
 use writ::domain::operation::Consequence;
 
 use super::config::{PLANTED, told, with_password};
@@ -12,7 +12,8 @@ use super::edit;
 /// The first byte chooses a shipped file, and text as it is, changes to that file, or that file with a secret where none belongs.
 pub fn check(input: &[u8]) {
     let (kind, rest) = edit::head(input);
-    let (name, good) = SHIPPED[usize::from(kind / 4) % SHIPPED.len()];
+    let files = [&SHIPPED[..], &EXAMPLES[..]].concat();
+    let (name, good) = files[usize::from(kind / 4) % files.len()];
     let bytes = match kind % 4 {
         0 => rest.to_vec(),
         1 | 2 => edit::apply(good.as_bytes(), rest),

@@ -12,6 +12,7 @@ use crate::domain::secret::Secret;
 use crate::edge::ServerTls;
 use crate::policy::Policy;
 use crate::store::Store;
+use crate::store::health::Reserve;
 use crate::store::sqlite::SqliteStore;
 use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE};
 
@@ -307,7 +308,12 @@ pub(super) fn read_key_set(dir: &Path) -> Result<KeySet, String> {
 /// # Errors
 /// A sentence with what is wrong and what to do.
 pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, String> {
-    let open = SqliteStore::open(&config.store, outside.clock.clone(), outside.entropy.clone());
+    let reserve = Reserve {
+        low_water: config.store_low_water,
+        ballast: config.store_ballast,
+        results: config.store_results.clone(),
+    };
+    let open = SqliteStore::open_with(&config.store, &reserve, outside.clock.clone(), outside.entropy.clone());
     open.map(|store| Arc::new(store) as Arc<dyn Store>)
         .map_err(|error| format!("{}: {error}", config.store.display()))
 }

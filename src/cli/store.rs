@@ -7,11 +7,15 @@ use serde_json::json;
 
 use super::context::{At, Context};
 use super::error::CliError;
+use crate::domain::time::Timestamp;
+use crate::store::intent::{AcceptClock, ClockAccepted};
 use crate::store::{Rejection, StoreError};
 
 /// Look after the store.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ store backup --config work/writ.toml backup.db")]
+#[command(
+    after_help = "Examples:\n  writ store backup --config work/writ.toml backup.db\n  writ store accept-clock --config work/writ.toml --latest 2027-11-29T12:00:00.000Z"
+)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
     command: StoreCommand,
@@ -20,6 +24,7 @@ pub(super) struct StoreArgs {
 #[derive(Subcommand)]
 enum StoreCommand {
     Backup(Backup),
+    AcceptClock(AcceptClockArgs),
 }
 
 /// Copy the store to a new file, consistent and compact, while writ runs.
@@ -32,9 +37,57 @@ struct Backup {
     at: At,
 }
 
+/// Take this machine's clock for right, though later times are written down.
+///
+/// For a clock that had run far ahead and was corrected: until it is past the latest time in the store nothing new begins. First stop every
+/// process whose clock is still wrong. Drafts, approvals, credentials and unsent executions that were begun by the wrong times end; what
+/// was sent by them is only looked up, never sent again. The change is in the log.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ store accept-clock --config work/writ.toml --latest 2027-11-29T12:00:00.000Z")]
+struct AcceptClockArgs {
+    /// The latest time in the store, as `/readyz`, the log and this command's refusal say it.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    latest: Timestamp,
+    #[command(flatten)]
+    at: At,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "expected a time such as 2026-11-29T12:00:00.000Z".to_owned())
+}
+
+impl AcceptClockArgs {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let store = self.at.store(context)?;
+        let accept = AcceptClock { latest: self.latest };
+        let accepted = store.accept_clock(context.op(), accept).await.map_err(|error| match error {
+            StoreError::Rejected(rejection @ Rejection::LatestIs(latest)) => CliError::failed(format!(
+                "{rejection}, and now it is {}; if the clock is right now, say --latest {latest}",
+                context.outside.clock.now()
+            )),
+            StoreError::Rejected(rejection @ Rejection::ClockNotBehind(_)) => {
+                CliError::failed(format!("{rejection}; nothing keeps new work from beginning"))
+            }
+            other => CliError::failed(other),
+        })?;
+        let ClockAccepted {
+            drafts,
+            credentials,
+            executions,
+        } = accepted.value;
+        context.out.answer(
+            &json!({ "drafts": drafts, "credentials": credentials, "executions": executions }),
+            |_| format!("the clock is taken for right; ended: {drafts} drafts, {credentials} credentials, {executions} unsent executions"),
+        )
+    }
+}
+
 impl StoreArgs {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let StoreCommand::Backup(backup) = self.command;
+        let backup = match self.command {
+            StoreCommand::Backup(backup) => backup,
+            StoreCommand::AcceptClock(accept) => return accept.run(context).await,
+        };
         let to = backup.to.display().to_string();
         if let Some(dir) = backup.to.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
             return Err(CliError::failed(format!("there is no directory {}; make it first", dir.display())));

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body::{Segment, Strict};
-use super::problem::ProblemBody;
 use super::stops::ReasonBody;
 use super::view::DraftView;
 use super::{BrokerState, Problem};
@@ -42,7 +41,6 @@ pub(super) struct AcceptedView {
     request_body = ApprovalBody,
     responses(
         (status = 200, description = "the record was counted", body = AcceptedView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn accept(
@@ -95,7 +93,6 @@ impl RevokedView {
     request_body = ReasonBody,
     responses(
         (status = 200, description = "the approval is taken back", body = RevokedView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn revoke(

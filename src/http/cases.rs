@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::auth::Authenticated;
 use super::body::Segment;
 use super::drafts::{READERS, only_own, visible};
-use super::problem::ProblemBody;
 use super::view::DraftView;
 use super::{BrokerState, Code, Problem};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
@@ -44,7 +43,6 @@ pub(super) struct CaseView {
     params(("id" = String, Path, description = "the support case")),
     responses(
         (status = 200, description = "the case", body = CaseView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<CaseId>) -> Result<Response, Problem> {

@@ -9,7 +9,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body::{Params, Segment, Strict};
-use super::problem::ProblemBody;
 use super::view::{DraftPage, DraftView};
 use super::{BrokerState, Code, Problem, wait};
 use crate::audit::Note;
@@ -80,7 +79,6 @@ impl TryFrom<String> for ReasonCode {
     request_body = ProposeBody,
     responses(
         (status = 201, description = "the draft, decided", body = DraftView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn propose(
@@ -152,7 +150,6 @@ pub(super) struct WaitQuery {
     params(("id" = String, Path, description = "the draft's id"), WaitQuery),
     responses(
         (status = 200, description = "the draft", body = DraftView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -175,7 +172,6 @@ pub(super) async fn show(
     params(("id" = String, Path, description = "the draft's id")),
     responses(
         (status = 200, description = "the canonical bytes (RFC 8785)", body = Object, content_type = "application/json"),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn bytes(
@@ -196,7 +192,6 @@ pub(super) async fn bytes(
     params(("id" = String, Path, description = "the draft's id")),
     responses(
         (status = 200, description = "the draft, withdrawn", body = DraftView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn withdraw(
@@ -232,7 +227,6 @@ pub(super) struct ListQuery {
     get, path = "/v1/drafts", operation_id = "list_drafts", tag = "drafts", security(("client" = [])), params(ListQuery),
     responses(
         (status = 200, description = "a page of drafts", body = DraftPage),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(

@@ -7,7 +7,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
 use super::body::Params;
-use super::problem::ProblemBody;
 use super::{BrokerState, Code, Problem};
 use crate::domain::json::Json;
 use crate::domain::principal::{Client, Role};
@@ -53,7 +52,6 @@ fn is_for(bytes: &[u8], client: &Client) -> bool {
     get, path = "/v1/audit/events", operation_id = "list_events", tag = "audit", security(("client" = [])), params(EventsQuery),
     responses(
         (status = 200, description = "a page of events", body = EventPage),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -67,6 +65,9 @@ pub(super) async fn list(
         _ => return Err(Problem::new(Code::ParameterInvalid, "limit: expected 1 to 1000")),
     };
     let from = query.from.unwrap_or(0);
+    if i64::try_from(from).is_err() {
+        return Err(Problem::new(Code::ParameterInvalid, "from: expected at most 9223372036854775807"));
+    }
     let events = state.common.store.events(from, limit).await?;
     let next = events.last().map_or(from, |e| e.seq + 1);
     let events = events

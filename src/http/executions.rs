@@ -9,7 +9,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::admission::Admitted;
 use super::auth::{Authenticated, Requested, bearer};
 use super::body::{Params, Segment, Strict};
-use super::problem::ProblemBody;
 use super::rates::{self, ComesFrom};
 use super::view::ExecutionView;
 use super::{Code, Common, Problem, ProxyState, wait};
@@ -41,7 +40,6 @@ pub(super) struct ExecuteBody {
     responses(
         (status = 202, description = "the execution has started, or is known already", body = ExecutionView),
         (status = 200, description = "the execution has an outcome", body = ExecutionView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn execute(
@@ -135,7 +133,6 @@ pub(super) struct WatchQuery {
     params(("id" = String, Path, description = "the execution's id"), WatchQuery),
     responses(
         (status = 200, description = "the execution", body = ExecutionView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -192,7 +189,6 @@ pub(super) enum ResolveOutcome {
     request_body = ResolveBody,
     responses(
         (status = 200, description = "the execution, resolved", body = ExecutionView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resolve(

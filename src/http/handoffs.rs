@@ -7,7 +7,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
 use super::body::{Params, Segment};
-use super::problem::ProblemBody;
 use super::view::{AmountView, ExecutionView, ResourceView};
 use super::{Code, Problem, ProxyState};
 use crate::domain::draft::DraftDocument;
@@ -272,7 +271,7 @@ pub(super) struct HandoffQuery {
     operation: Option<String>,
     /// Only at this backend.
     backend: Option<String>,
-    /// Only those handed off for this reason: `adapter_changed`, `key_mismatch`, `unresolved` or `pending_too_long`.
+    /// Only those handed off for this reason: `adapter_changed`, `key_mismatch`, `other_reference`, `unresolved` or `pending_too_long`.
     why: Option<String>,
     /// Only of this support case.
     case: Option<String>,
@@ -295,7 +294,6 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: Option
     get, path = "/v1/handoffs", operation_id = "list_handoffs", tag = "handoffs", security(("client" = [])), params(HandoffQuery),
     responses(
         (status = 200, description = "a page of handoffs", body = HandoffPage),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -347,7 +345,6 @@ pub(super) async fn list(
     params(("id" = String, Path, description = "the execution's id")),
     responses(
         (status = 200, description = "the handoff", body = HandoffView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(

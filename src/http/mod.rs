@@ -13,6 +13,7 @@ mod openapi;
 pub mod problem;
 mod rates;
 mod reads;
+mod refusals;
 mod revoke;
 mod status;
 mod stops;

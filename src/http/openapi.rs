@@ -4,6 +4,9 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::problem::{OauthError, ProblemBody};
+use super::refusals;
+
 /// What stands at the head of the document.
 #[derive(OpenApi)]
 #[openapi(
@@ -11,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
         title = "writ",
         description = "A short-lived credential broker for agents, with a thin execution proxy: one approved draft, one credential, one effect."
     ),
+    components(schemas(ProblemBody, OauthError)),
     tags(
         (name = "drafts", description = "What would be sent, stored and decided"),
         (name = "approvals", description = "Signed records over a draft's hash"),
@@ -43,6 +47,10 @@ pub fn document() -> utoipa::openapi::OpenApi {
         "signature",
         SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description("stripe-signature", signature))),
     );
+    for item in document.paths.paths.values_mut() {
+        let calls = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        calls.into_iter().flatten().for_each(refusals::describe);
+    }
     document
 }
 

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::admission::Admitted;
 use super::auth::Authenticated;
 use super::body::Strict;
-use super::problem::ProblemBody;
 use super::view::ResourceView;
 use super::{Problem, ProxyState};
 use crate::domain::json::Json;
@@ -48,7 +47,6 @@ pub(super) struct ReadView {
     request_body = ReadBody,
     responses(
         (status = 200, description = "the declared fields", body = ReadView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn read(

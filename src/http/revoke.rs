@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::auth::Authenticated;
-use super::problem::OauthError;
 use super::token::form;
 use super::{BrokerState, Problem};
 use crate::broker::Caller;
@@ -34,7 +33,6 @@ pub(super) struct TokenForm {
     request_body(content = TokenForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, description = "the token is good for nothing now"),
-        (status = "default", description = "an error in the form of RFC 6749 section 5.2", body = OauthError, content_type = "application/json"),
     )
 )]
 pub(super) async fn revoke(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {
@@ -90,7 +88,6 @@ pub(super) struct IntrospectionView {
     request_body(content = TokenForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, description = "whether it could be used", body = IntrospectionView),
-        (status = "default", description = "an error in the form of RFC 6749 section 5.2", body = OauthError, content_type = "application/json"),
     )
 )]
 pub(super) async fn introspect(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {

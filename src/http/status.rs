@@ -91,7 +91,9 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     let clock = match health.clock {
         ClockState::Steady => ok(),
         ClockState::Behind { now, latest } => {
-            format!("says {now}, and the store holds times up to {latest}; nothing new begins until then: look at the machine's clock")
+            format!(
+                "says {now}, and the store holds times up to {latest}; nothing new begins until then: correct the clock, or see `writ store accept-clock --help`"
+            )
         }
     };
     let disk = if health.disk.is_low() {

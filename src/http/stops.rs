@@ -8,7 +8,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
 use super::body::{Params, Segment, Strict};
-use super::problem::ProblemBody;
 use super::view::{AmountView, ResourceView};
 use super::{BrokerState, Code, Problem};
 use crate::broker::StopRequest;
@@ -223,7 +222,6 @@ pub(super) struct StopList {
     request_body = StopBody,
     responses(
         (status = 201, description = "the stop, and what is in flight", body = StopStandingView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn place(State(state): State<BrokerState>, auth: Authenticated, body: Strict<StopBody>) -> Result<Response, Problem> {
@@ -249,7 +247,6 @@ pub(super) struct ListQuery {
     get, path = "/v1/stops", operation_id = "list_stops", tag = "stops", security(("client" = [])), params(ListQuery),
     responses(
         (status = 200, description = "the stops", body = StopList),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -271,7 +268,6 @@ pub(super) async fn list(
     params(("id" = String, Path, description = "the stop's id")),
     responses(
         (status = 200, description = "the stop", body = StopStandingView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<StopId>) -> Result<Response, Problem> {
@@ -287,7 +283,6 @@ pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, 
     request_body = ReasonBody,
     responses(
         (status = 200, description = "the stop, ended", body = StopView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume(

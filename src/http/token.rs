@@ -10,7 +10,6 @@ use utoipa::ToSchema;
 use super::admission::Admitted;
 use super::auth::{Authenticated, refused};
 use super::body;
-use super::problem::OauthError;
 use super::{BrokerState, Code, Problem};
 use crate::audit::Note;
 use crate::broker::{ExchangeRequest, SubjectToken};
@@ -68,7 +67,6 @@ pub(super) struct ExchangeView {
     request_body(content = ExchangeForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, description = "the credential", body = ExchangeView),
-        (status = "default", description = "an error in the form of RFC 6749 section 5.2", body = OauthError, content_type = "application/json"),
     )
 )]
 pub(super) async fn exchange(

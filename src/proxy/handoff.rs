@@ -10,6 +10,8 @@ pub enum Reason {
     AdapterChanged,
     /// The backend knows the key with other content.
     KeyMismatch,
+    /// The backend names another id for it than before.
+    OtherReference,
     /// Nothing was found out in time.
     Unresolved,
     /// The backend has called it pending for too long.
@@ -18,7 +20,13 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::Unresolved, Self::PendingTooLong];
+    pub const ALL: &'static [Self] = &[
+        Self::AdapterChanged,
+        Self::KeyMismatch,
+        Self::OtherReference,
+        Self::Unresolved,
+        Self::PendingTooLong,
+    ];
 
     /// The stable code.
     #[must_use]
@@ -26,6 +34,7 @@ impl Reason {
         match self {
             Self::AdapterChanged => "adapter_changed",
             Self::KeyMismatch => "key_mismatch",
+            Self::OtherReference => "other_reference",
             Self::Unresolved => "unresolved",
             Self::PendingTooLong => "pending_too_long",
         }
@@ -48,6 +57,7 @@ impl Reason {
                 "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
             }
             Self::PendingTooLong => "the backend took it and has called it pending for 30 days, which is longer than any bank needs",
+            Self::OtherReference => "the backend named one id for it before and shows another now, so one of the two is something else",
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }
     }

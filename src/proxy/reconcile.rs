@@ -12,6 +12,7 @@ use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
+use crate::store::health::TOLERANCE;
 use crate::store::intent::{HandOff, LookUp, Settled};
 use crate::store::record::{EventFinding, ExecutionRecord, LookUpRecord};
 use crate::store::{Rejection, StoreError};
@@ -22,23 +23,22 @@ const PENDING_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 /// What a look-up finds when the thing is not there; by itself it proves nothing.
 const ABSENT: &str = "absent";
 
-/// What is known under one id of the backend's is not judged by what stands there under another.
-fn same_reference(execution: &ExecutionRecord, finding: Finding) -> Finding {
-    match (&execution.reference, &finding) {
-        (
-            Some(known),
-            Finding::Found(Classified {
-                reference: Some(found), ..
-            }),
-        ) if known != found => Finding::Inconclusive {
-            why: "what was found has another id than what is known".to_owned(),
-        },
-        _ => finding,
-    }
-}
+/// A first send that lies further in the future than this is taken for the work of a wrong clock.
+const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn unreadable(error: &ReadError) -> Finding {
     Finding::Inconclusive { why: error.to_string() }
+}
+
+/// Whether the backend calls by another id what it has named before: then one of the two is not ours.
+fn is_another(execution: &ExecutionRecord, finding: &Finding) -> bool {
+    let Finding::Found(Classified {
+        reference: Some(found), ..
+    }) = finding
+    else {
+        return false;
+    };
+    execution.reference.as_ref().is_some_and(|known| known != found)
 }
 
 impl Parts {
@@ -243,11 +243,12 @@ impl Parts {
             }
         };
         reached(Point::LookUpRead);
+        let is_another = is_another(&execution, &finding);
         let inconclusive = || Settled::Indeterminate {
             code: "look_up_inconclusive".to_owned(),
         };
-        let finding = same_reference(&execution, finding);
         let settled = match finding {
+            _ if is_another => inconclusive(),
             Finding::Found(Classified {
                 outcome: Outcome::Applied,
                 reference,
@@ -279,7 +280,11 @@ impl Parts {
             }
             Finding::Found(_) | Finding::More(_) => inconclusive(),
         };
-        self.found(&execution, Some(plan), step.name(), settled, answers.last()).await
+        let looked = self.found(&execution, Some(plan), step.name(), settled, answers.last()).await?;
+        if is_another && matches!(looked.state, ExecutionState::Indeterminate | ExecutionState::Pending) {
+            return self.hand_off(&looked, Reason::OtherReference).await;
+        }
+        Ok(looked)
     }
 
     /// Whether "it is not there" has been said often enough, late enough after the last send can have ended, for the backend's file to call
@@ -348,15 +353,20 @@ impl Parts {
             .operation
             .retry()
             .is_some_and(|retry| execution.attempts.len() < retry.attempts() as usize);
-        let in_window = execution.send_until.is_none_or(|until| self.clock.now() < until);
+        let now = self.clock.now();
+        // A window that begins in the future was opened by a clock that was wrong: how much of it is left is not known.
+        let has_begun = execution.first_sent_at.is_none_or(|at| at <= now.plus(TOLERANCE));
+        let in_window = has_begun && execution.send_until.is_none_or(|until| now < until);
         recognised && attempts_left && in_window && !self.gave_up(execution, plan)
     }
 
     fn gave_up(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {
         let first = execution.first_sent_at.unwrap_or(execution.claimed_at);
+        // Sent by a clock that was far ahead and has been corrected since: the time to give up would never come.
+        let is_ahead = first > self.clock.now().plus(FAR);
         plan.operation
             .retry()
-            .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()))
+            .is_none_or(|retry| self.clock.now() >= first.plus(retry.give_up()) || is_ahead)
     }
 
     async fn hand_off(&self, execution: &ExecutionRecord, why: Reason) -> Result<ExecutionRecord, StoreError> {

@@ -56,7 +56,7 @@ pub enum FaultKind {
     WrongTarget,
     /// The effect happens as asked; the answer names another draft.
     WrongDraft,
-    /// The effect happens, or happened before; this one answer names another id for it.
+    /// The effect happens, or happened before; this one answer, or list, names another id for it.
     OtherId,
     /// A list is answered as if nothing were in it.
     EmptyList,

@@ -19,6 +19,7 @@ mod world;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -127,6 +128,12 @@ impl RunningSandbox {
     #[must_use]
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.shared.world().seen.all().to_vec()
+    }
+
+    /// How many connections were accepted so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// The refunds of a charge, newest first.

@@ -1,5 +1,6 @@
 //! Connections served by hand, so that a fault can really close one without an answer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     closing: CancellationToken,
     world: Mutex<World>,
     gate: watch::Sender<Gate>,
+    /// How many connections were accepted.
+    pub(super) connections: AtomicUsize,
     /// Told of every request before anything is done about it.
     pub(super) witness: OnceLock<Witness>,
 }
@@ -73,6 +76,7 @@ impl Shared {
             entropy: config.entropy,
             closing,
             gate: watch::Sender::new(Gate::default()),
+            connections: AtomicUsize::new(0),
             witness: OnceLock::new(),
         }
     }
@@ -158,6 +162,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, tasks: Tas
             () = shared.closing.cancelled() => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
+                    shared.connections.fetch_add(1, Ordering::Relaxed);
                     tasks.spawn(connection(stream, Arc::clone(&shared)));
                 }
                 // Out of descriptors, say: the next attempt may do better, but not at once.
@@ -421,7 +426,14 @@ impl Visit<'_> {
 /// What is told of an answer once, and not stored.
 fn told(mut answer: Answer, fault: Option<FaultKind>) -> Answer {
     match fault {
-        Some(FaultKind::OtherId) => set(&mut answer, "id", "re_another"),
+        Some(FaultKind::OtherId) => {
+            set(&mut answer, "id", "re_another");
+            for item in answer.body.get_mut("data").and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(id) = item.get_mut("id") {
+                    *id = "re_another".into();
+                }
+            }
+        }
         Some(FaultKind::EmptyList) => {
             set(&mut answer, "data", json!([]));
             set(&mut answer, "has_more", false);

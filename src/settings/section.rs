@@ -136,6 +136,21 @@ impl<'a> Section<'a> {
         parsed
     }
 
+    /// A size such as `512KiB`, `256MiB` or `1GiB`, in bytes; absent gives the default.
+    pub(crate) fn size(&self, key: &str, default: u64) -> Option<u64> {
+        const EXPECTED: &str = "a size such as `512KiB`, `256MiB` or `1GiB`";
+        if self.table.get(key).is_none() {
+            self.maybe(key);
+            return Some(default);
+        }
+        let text = self.maybe_text(key, EXPECTED)?;
+        let parsed = size(text);
+        if parsed.is_none() {
+            self.wrong(key, format!("`{text}` is not a size: expected {EXPECTED}"));
+        }
+        parsed
+    }
+
     /// A table below this one; a missing one is noted.
     pub(crate) fn sub(&self, key: &str, expected: &str) -> Option<Section<'a>> {
         self.value(key, expected)?;
@@ -233,6 +248,19 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
+fn size(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let shift = match unit {
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return None,
+    };
+    number.checked_mul(1 << shift)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +271,15 @@ mod tests {
         assert_eq!(duration("24h"), Some(Duration::from_secs(86_400)));
         for bad in ["", "5", "s", "-5s", "5 s", "1.5s", "99999999999999999999s", "5w"] {
             assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_size_has_a_number_and_a_unit() {
+        assert_eq!(size("0KiB"), Some(0));
+        assert_eq!(size("256MiB"), Some(268_435_456));
+        for bad in ["", "5", "MiB", "-5MiB", "5 MiB", "1.5GiB", "5MB", "99999999999GiB"] {
+            assert_eq!(size(bad), None, "{bad}");
         }
     }
 

@@ -284,6 +284,12 @@ lease    = "60s"
 
 [store]
 path = "data/writ.db"
+# With less room than this on its disk no drafts and no credentials are taken: it is kept for what has begun.
+low_water = "256MiB"
+# Set aside beside it, and freed when the result of a sent request finds the disk full.
+ballast   = "8MiB"
+# Where results wait that the store does not take; beside it if left out. Another disk is better.
+# results = "/var/spool/writ/results"
 
 [keys]
 dir = "keys"

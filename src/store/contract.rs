@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use super::error::StoreError;
 use super::health::Health;
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Receive,
-    Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
@@ -127,8 +127,13 @@ pub trait Store: Send + Sync {
 
     /// `credential.revoke`; one that is spent or ended stays as it is.
     async fn revoke_credential(&self, op: Op, revoke: RevokeCredential) -> Result<Applied<CredentialRecord>, StoreError>;
+
     /// Writes a backend's event down, once: the same again writes nothing, the same id with other content is rejected.
     async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError>;
+
+    /// Takes this process's clock for right, though later times are written down: the only way back after a clock that had run far ahead.
+    /// What was begun by those times ends. Refused unless the clock is behind, and unless the caller names the latest time.
+    async fn accept_clock(&self, op: Op, accept: AcceptClock) -> Result<Applied<ClockAccepted>, StoreError>;
 
     /// Writes an event that changes no state: a denial, a read.
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError>;

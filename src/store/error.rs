@@ -103,6 +103,12 @@ pub enum Rejection {
     /// The operation was cancelled by [`super::Store::outcome_of`].
     #[error("the operation was cancelled")]
     OperationCancelled,
+    /// The latest time in the store is another than the one that was named.
+    #[error("the latest time in the store is {0}")]
+    LatestIs(Timestamp),
+    /// The clock is not behind the latest time in the store.
+    #[error("the clock is not behind the latest time in the store, {0}")]
+    ClockNotBehind(Timestamp),
     /// The id is taken.
     #[error("{0} exists already")]
     Exists(String),

@@ -1,6 +1,7 @@
 //! How a store stands, told at once and without asking the file: for readiness, for metrics, and for what new work needs.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::time::Timestamp;
@@ -46,6 +47,10 @@ impl Health {
 pub struct Reserve {
     /// With less room than this, in bytes, no new work begins.
     pub low_water: u64,
+    /// Bytes set aside beside the database, freed when the result of a sent request finds the disk full; zero for none.
+    pub ballast: u64,
+    /// The file in which results wait that the database does not take; beside the database if not given. Best on another disk.
+    pub results: Option<PathBuf>,
 }
 
 /// Whether the file takes what is written.

@@ -271,7 +271,7 @@ pub struct Dispatch {
 }
 
 /// What an attempt's answer amounts to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settled {
     /// `confirm_applied`.
     Applied {
@@ -296,7 +296,7 @@ pub enum Settled {
 }
 
 /// An attempt's outcome to be recorded.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settle {
     /// The execution.
     pub execution: ExecutionId,
@@ -474,6 +474,24 @@ pub struct HandoffFilter {
     pub after: Option<ExecutionId>,
     /// At most this many.
     pub limit: u32,
+}
+
+/// A clock to be taken for right, though later times are written down.
+#[derive(Debug, Clone, Serialize)]
+pub struct AcceptClock {
+    /// The latest time in the store, as whoever asks has seen it.
+    pub latest: Timestamp,
+}
+
+/// What ended because it was begun by times that have not come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockAccepted {
+    /// Drafts, with their approvals.
+    pub drafts: u32,
+    /// Unspent credentials.
+    pub credentials: u32,
+    /// Executions that were claimed and not sent.
+    pub executions: u32,
 }
 
 /// Which drafts to list; all that are given must hold.

@@ -14,6 +14,10 @@ async fn refused(world: &World, draft: &str, record: &str, status: u16, code: &s
     let before = world.card(draft).await;
     let reply = world.hand_in(record).await;
     world.denied(&reply, status, code, "approval.record_denied", 0).await;
+    // A record that came before stands for its draft at the exchange; any other is refused at both doors alike.
+    if before["maker"] == "support-agent" && code != "approval_answered" {
+        world.refused_at_the_exchange(record, code).await;
+    }
     assert_eq!(world.card(draft).await, before, "{code} changed the card");
 }
 

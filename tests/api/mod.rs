@@ -3,6 +3,7 @@
 mod access;
 mod approvers;
 mod cases;
+mod documented;
 mod drafts;
 mod edges;
 mod exchange;

@@ -110,7 +110,11 @@ async fn every_reference_leads_somewhere_and_every_call_says_who_may_make_it() {
             };
             assert_eq!(scheme.map(String::as_str), expected, "{method} {path}");
             if expected.is_some() {
-                assert!(call["responses"]["default"].is_object(), "{method} {path} says nothing of problems");
+                assert!(call["responses"]["401"].is_object(), "{method} {path} says nothing of problems");
+                assert!(
+                    call["responses"]["default"].is_null(),
+                    "{method} {path} has answers that it does not name"
+                );
             }
         }
     }

@@ -60,6 +60,7 @@ impl Desk {
     async fn refused(&self, record: &str, status: u16, code: &str) {
         let reply = self.world.hand_in(record).await;
         self.world.denied(&reply, status, code, "approval.record_denied", 0).await;
+        self.world.refused_at_the_exchange(record, code).await;
         assert_eq!(self.world.card(&self.draft).await, self.card, "{code} changed the card");
     }
 
@@ -259,7 +260,9 @@ async fn a_record_s_id_is_good_for_one_record() {
     second.jti = first.jti;
     let signer = desk.world.signer("usr_mia");
     desk.world.hand_in(&signer.sign(&first).unwrap()).await.expect(200);
-    let reply = desk.world.hand_in(&signer.sign(&second).unwrap()).await;
+    let second = signer.sign(&second).unwrap();
+    let reply = desk.world.hand_in(&second).await;
     desk.world.denied(&reply, 409, "record_reused", "approval.record_denied", 0).await;
+    desk.world.refused_at_the_exchange(&second, "record_reused").await;
     assert_eq!(desk.world.draft(other["id"].as_str().unwrap()).await["state"], "awaiting_approval");
 }

@@ -1,7 +1,9 @@
 //! The real binary, in temporary directories.
 
 mod approve;
+mod clock;
 mod config;
+mod contract;
 mod demo;
 mod init;
 mod policy;

@@ -84,8 +84,14 @@ pub struct Server {
 impl Server {
     /// Starts `writ ARGUMENTS --json` and waits for its first line.
     pub fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// As [`Server::start`], with these in its environment.
+    pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut child = command(arguments)
+            .envs(environment.iter().copied())
             .arg("--json")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -98,6 +104,16 @@ impl Server {
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("writ {arguments:?} did not start: {}", why()));
         let url = said["url"].as_str().unwrap().to_owned();
         Self { child, log, said, url }
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The file of its log.
+    pub fn log(&self) -> &Path {
+        self.log.path()
     }
 
     /// Sends a signal without waiting for its effect.

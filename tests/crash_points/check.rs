@@ -6,6 +6,7 @@ use serde_json::Value;
 use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 use writ::sandbox::RefundStatus;
 use writ::store::Store as _;
+use writ::store::record::AttemptRecord;
 use writ::store::sqlite::SqliteStore;
 use writ::store::stop::Stops;
 
@@ -70,7 +71,9 @@ pub async fn look(world: &World, point: &str, over: bool) -> Found {
     for (n, id) in world.drafts.iter().enumerate() {
         let draft = store.draft(id.parse().unwrap()).await.unwrap().unwrap();
         let execution = store.execution_of(draft.id).await.unwrap();
-        attempts += execution.as_ref().map_or(0, |e| e.attempts.len());
+        // One whose lease was nearly over when it was to leave says so, and never left.
+        let left = |attempt: &&AttemptRecord| attempt.result.as_ref().is_none_or(|result| result.outcome != "not_sent");
+        attempts += execution.as_ref().map_or(0, |e| e.attempts.iter().filter(left).count());
         if n + 1 == world.drafts.len() {
             let state = execution.as_ref().map(|e| e.state);
             if (draft.state, state) != (world.scenario.draft, world.scenario.execution) {

@@ -167,6 +167,8 @@ fn then(kind: K) -> Vec<Case> {
         let (end, effects) = match second {
             // The backend knows the key with other content: nothing is repeated and nothing is believed.
             K::KeyReused => (End::In("handed_off"), usize::from(done)),
+            // The replay names another id than the list shows later.
+            K::OtherId if kind == K::PendingUnanswered => (End::In("handed_off"), 1),
             // Nothing was ever run, and now it is refused for good.
             K::AlreadyRefunded if TURNED_AWAY.contains(&kind) => (End::In("not_applied"), 0),
             _ => (APPLIED, 1),
@@ -200,6 +202,20 @@ fn bank() -> Vec<Case> {
                 ..case(format!("{kind:?}, unreadable, then {bank:?}"), faults, End::In(end), 1, Some(1))
             });
         }
+    }
+    // Two ids for one thing: whatever becomes of either, only a person can tell which is ours.
+    for bank in [RefundStatus::Succeeded, RefundStatus::Failed] {
+        let faults = vec![post(K::Pending, 1), list(K::OtherId, 1)];
+        all.push(Case {
+            bank,
+            ..case(
+                format!("Pending, look-up OtherId, then {bank:?}"),
+                faults,
+                End::In("handed_off"),
+                1,
+                Some(1),
+            )
+        });
     }
     all
 }

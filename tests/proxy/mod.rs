@@ -1,5 +1,6 @@
 //! The execution proxy, through its router, on a real store, before a real backend: at most once, whatever happens.
 
+mod clocks;
 mod copies;
 mod denials;
 mod documents;

@@ -89,3 +89,22 @@ async fn a_pending_refund_whose_rules_have_changed_goes_to_a_person_and_can_be_r
     let again = world.propose(World::refund(4_000)).await.expect(201);
     assert_ne!(again["id"], json!(held.draft), "the same may be proposed anew");
 }
+
+/// One of the two ids is not ours: neither its success nor its failure is.
+#[tokio::test]
+async fn a_pending_refund_that_a_list_shows_under_another_id_is_a_persons_case() {
+    for status in [RefundStatus::Succeeded, RefundStatus::Failed] {
+        let (world, held, refund) = pending().await;
+        assert!(world.sandbox.settle(&refund, status));
+        world.sandbox.fault(Fault::once(FaultKind::OtherId, "GET", "/v1/refunds"));
+        world.later(MINUTE).await;
+        let execution = world.execution(&held.draft).await;
+        assert_eq!(
+            (&execution["state"], &execution["code"], &execution["lookups"][0]["finding"]),
+            (&json!("handed_off"), &json!("other_reference"), &json!("inconclusive")),
+            "{status:?}"
+        );
+        assert_eq!(execution["reference"], json!(refund), "what was named first is kept");
+        assert_eq!(world.writes(), 1);
+    }
+}

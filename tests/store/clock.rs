@@ -8,7 +8,7 @@ use writ::domain::approval::Decision;
 use writ::domain::lifecycle::{CredentialState, ExecutionState};
 use writ::domain::time::Timestamp;
 use writ::store::health::{ClockState, Pause, TOLERANCE};
-use writ::store::intent::{Redeemed, Resolution};
+use writ::store::intent::{AcceptClock, Redeemed, Resolution};
 use writ::store::{Applied, Rejection, StoreError};
 use writ::token::CLOCK_SKEW;
 
@@ -312,4 +312,86 @@ proptest! {
             prop_assert!(at < expires_at.plus(CLOCK_SKEW), "{skew} ms apart: spent at {at}, though it ended at {expires_at}");
         }
     }
+}
+
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// The clock ran a year ahead, was used so, and was corrected.
+async fn corrected() -> World {
+    let world = World::with_two_connections().await;
+    world.clock.advance(YEAR);
+    world
+}
+
+fn accept(latest: Timestamp) -> AcceptClock {
+    AcceptClock { latest }
+}
+
+#[tokio::test]
+async fn a_clock_is_accepted_only_when_it_is_behind_and_the_latest_time_is_named() {
+    let world = corrected().await;
+    world.approved().await;
+    let latest = world.now();
+    let store = world.store();
+    let steady = rejection(store.accept_clock(world.op(), accept(latest)).await);
+    assert_eq!(steady, Rejection::ClockNotBehind(latest));
+    world.clock.set_back(YEAR);
+    let before = world.events().await.len();
+    let wrong = rejection(store.accept_clock(world.op(), accept(latest.plus(SECOND))).await);
+    assert_eq!(wrong, Rejection::LatestIs(latest));
+    is_behind(store.propose(world.op(), world.new_draft()).await);
+    assert_eq!(world.types_after(before).await, ["clock.stepped_back"]);
+}
+
+#[tokio::test]
+async fn what_was_begun_by_a_clock_a_year_ahead_ends_when_the_right_one_is_accepted() {
+    let world = World::with_two_connections().await;
+    let earlier = world.approved().await;
+    world.clock.advance(YEAR);
+    let held = world.held(1).await;
+    let approved = world.approved().await;
+    let issued = world.issued().await;
+    let claimed = world.claimed().await;
+    let sent = world.dispatched().await;
+    let doubtful = world.indeterminate().await;
+    let latest = world.now();
+    world.clock.set_back(YEAR);
+    let answer = world.store().accept_clock(world.op(), accept(latest)).await.unwrap().value;
+    assert_eq!((answer.drafts, answer.credentials, answer.executions), (3, 1, 1));
+    let last = world.events().await.pop().unwrap();
+    assert_eq!(
+        (&last["type"], &last["actor"]["id"]),
+        (&serde_json::json!("clock.accepted"), &serde_json::json!("orchestrator-1"))
+    );
+    assert_eq!(
+        (&last["time"], &last["clock"]["latest"]),
+        (&serde_json::json!(world.now().to_string()), &serde_json::json!(latest.to_string()))
+    );
+    for store in &world.stores {
+        store.probe().await.unwrap();
+        assert_eq!(store.health().clock, ClockState::Steady);
+    }
+    // Nothing that a wrong time made good for a year is good.
+    let store = world.store();
+    assert!(store.vote(world.op(), world.vote(&held, "mia", Decision::Approve)).await.is_err());
+    assert!(store.issue(world.op(), world.issue(&approved)).await.is_err());
+    assert!(store.redeem(world.op(), world.redeem(&issued)).await.is_err());
+    assert!(store.dispatch(world.op(), world.dispatch(&claimed)).await.is_err());
+    let until = doubtful.send_until.unwrap();
+    let closed = rejection(store.dispatch(world.op(), world.dispatch(&doubtful)).await);
+    assert_eq!(
+        closed,
+        Rejection::SendWindowClosed(until),
+        "how much of the window is left is not known"
+    );
+    // What was sent can still be found out, and its lease does not last a year.
+    let due = store.due(9).await.unwrap();
+    assert!(due.iter().any(|e| e.id == sent.id), "{due:?}");
+    let settled = store.settle(world.op(), world.settle(&sent, applied())).await.unwrap().value;
+    assert_eq!(settled.state, ExecutionState::Applied);
+    // What was approved before keeps its own times, and new work begins.
+    store.issue(world.op(), world.issue(&earlier)).await.unwrap();
+    world.claimed().await;
+    let later = world.events().await;
+    assert_eq!(later.last().unwrap()["time"], world.now().to_string());
 }

@@ -8,6 +8,7 @@ mod operations;
 mod races;
 mod random;
 mod registry;
+mod results;
 mod sqlite;
 mod stops;
 mod world;

@@ -1,5 +1,6 @@
 //! What many tests need: a clock and a source of chance that belong to the test.
 
+pub mod answers;
 pub mod attempts;
 pub mod certificates;
 pub mod listening;

@@ -273,6 +273,21 @@ impl World {
             .await
     }
 
+    /// Brings a record to the token endpoint, where it must be refused with the same code.
+    pub async fn refused_at_the_exchange(&self, record: &str, code: &str) {
+        // An empty parameter counts as absent there (RFC 6749 section 3.2).
+        if record.is_empty() {
+            return;
+        }
+        let form = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("subject_token", record),
+            ("subject_token_type", "urn:writ:token-type:approval-record"),
+        ];
+        let reply = self.exchange_form("support-agent", &form).await;
+        assert_eq!(reply.code(), code, "{}", reply.body);
+    }
+
     /// Exchanges with these form parameters.
     pub async fn exchange_form(&self, client: &str, form: &[(&str, &str)]) -> Reply {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
@@ -482,10 +497,13 @@ pub fn execute_request(token: &str, body: Value) -> Request<Body> {
 
 /// Sends a request through a router.
 pub async fn send(router: &Router, request: Request<Body>) -> Reply {
+    let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+    let media = parts.headers.get(header::CONTENT_TYPE).map_or("", |media| media.to_str().unwrap());
+    super::answers::hold(&method, &path, parts.status.as_u16(), media, &body);
     Reply {
         status: parts.status.as_u16(),
         headers: parts.headers,

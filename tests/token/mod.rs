@@ -9,5 +9,5 @@ mod library_samples;
 mod minting;
 mod peers;
 mod secrets;
-mod support;
+pub mod support;
 mod vectors;

@@ -27,6 +27,16 @@ macro_rules! codes {
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
+
+            /// The status at the token endpoint. A refusal is 400 there, whatever it would be elsewhere, except for a client that could not show
+            /// who it is and for a body that was not read.
+            #[must_use]
+            pub const fn oauth_status(self) -> u16 {
+                match self.status() {
+                    status @ (401 | 413 | 415 | 429 | 500..) => status,
+                    _ => 400,
+                }
+            }
         }
     };
 }

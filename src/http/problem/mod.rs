@@ -156,12 +156,7 @@ impl Problem {
             rules: self.rules.clone(),
             draft_state: self.draft_state.map(|s| s.as_str().to_owned()),
         };
-        // A refusal is 400 there, whatever it would be elsewhere, except for a client that could not show who it is and for a body that was not read.
-        let status = match self.code.status() {
-            status @ (401 | 413 | 415 | 429 | 500..) => status,
-            _ => 400,
-        };
-        self.respond(status, "application/json", body)
+        self.respond(self.code.oauth_status(), "application/json", body)
     }
 
     const fn oauth_error(&self) -> &'static str {

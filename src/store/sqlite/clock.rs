@@ -10,13 +10,13 @@ use super::failure::Failure;
 use super::rows;
 use super::step::{Step, words};
 use super::writer::{Ran, Wrote};
-use crate::audit::{Actor, ClockPart, EventBody, EventKind, EventOutcome, Note};
+use crate::audit::{ClockPart, EventBody, EventKind, EventOutcome, Note};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
 use crate::store::health::{ClockState, TOLERANCE};
 
 /// The states whose leases and next looks count on.
-const OPEN: &[ExecutionState] = &[
+pub(super) const OPEN: &[ExecutionState] = &[
     ExecutionState::Claimed,
     ExecutionState::Dispatched,
     ExecutionState::Pending,
@@ -66,7 +66,8 @@ impl Watch {
         }
         tracing::error!(
             now = %wall, %latest,
-            "the clock is behind the latest time in the store: nothing new begins until it is past it: look at the machine's clock"
+            "the clock is behind the latest time in the store: nothing new begins until it is past it; \
+             correct the clock, or see `writ store accept-clock --help` if it had run ahead"
         );
         let mut step = Step::for_system(connection, tools);
         move_schedule(&step, latest, wall)?;
@@ -154,8 +155,8 @@ fn move_schedule(step: &Step<'_>, latest: Timestamp, wall: Timestamp) -> Result<
     Ok(())
 }
 
-fn tell(step: &mut Step<'_>, note: Note, outcome: EventOutcome, latest: Timestamp, now: Timestamp) -> Result<(), Failure> {
-    let body = EventBody::new(EventKind::Note(note), Actor::system("store"));
+pub(super) fn tell(step: &mut Step<'_>, note: Note, outcome: EventOutcome, latest: Timestamp, now: Timestamp) -> Result<(), Failure> {
+    let body = step.event(EventKind::Note(note));
     step.emit(EventBody {
         outcome,
         clock: Some(ClockPart { latest, now }),

@@ -1,6 +1,8 @@
 //! The store in one SQLite file: every transition is one guarded step of one transaction, committed before anybody is answered.
 
+mod accept;
 mod backlog;
+mod ballast;
 mod clock;
 mod connection;
 mod credential;
@@ -16,6 +18,8 @@ mod pulse;
 mod read;
 mod readers;
 mod registry;
+mod rescue;
+mod results;
 mod revoke;
 mod rows;
 mod step;
@@ -39,13 +43,14 @@ use self::failure::Failure;
 use self::keeper::Keeper;
 use self::pulse::Pulse;
 use self::readers::Readers;
+use self::rescue::Rescue;
 use self::step::Step;
 use self::writer::Writer;
 use super::contract::OperationOutcome;
-use super::health::{Health, Reserve};
+use super::health::{FileState, Health, Reserve, Trouble};
 use super::intent::{
-    Abort, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft, Proposed, Receive,
-    Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
@@ -77,6 +82,7 @@ pub struct SqliteStore {
     writer: Writer,
     changes: watch::Sender<u64>,
     tally: Arc<Tally>,
+    rescue: Arc<Rescue>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -120,6 +126,7 @@ impl SqliteStore {
             writer,
             changes,
             tally,
+            rescue: Arc::new(Rescue::new(path, reserve)),
         })
     }
 
@@ -185,7 +192,7 @@ impl Store for SqliteStore {
     }
 
     async fn settle(&self, op: Op, settle: Settle) -> Result<Applied<ExecutionRecord>, StoreError> {
-        self.once(op, "settle", settle, outcome::settle).await
+        self.settle_or_keep(op, settle).await
     }
 
     async fn look_up(&self, op: Op, look_up: LookUp) -> Result<Applied<ExecutionRecord>, StoreError> {
@@ -222,6 +229,10 @@ impl Store for SqliteStore {
 
     async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError> {
         self.once(op, "receive", receive, told::receive).await
+    }
+
+    async fn accept_clock(&self, op: Op, accept: AcceptClock) -> Result<Applied<ClockAccepted>, StoreError> {
+        self.once(op, "accept_clock", accept, accept::accept_clock).await
     }
 
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError> {
@@ -386,7 +397,13 @@ impl Store for SqliteStore {
 
     async fn probe(&self) -> Result<(), StoreError> {
         let tools = Arc::clone(&self.tools);
-        self.writer.run(None, move |connection| clock::beat(connection, &tools)).await
+        let beat = self.writer.run(None, move |connection| clock::beat(connection, &tools)).await;
+        if beat.is_err() && self.health().file.is_sound() {
+            self.tools.pulse.file(FileState::Failed(Trouble::Other));
+        }
+        beat?;
+        self.tend_ballast().await;
+        self.put_down().await
     }
 
     fn health(&self) -> Health {

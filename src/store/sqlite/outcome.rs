@@ -95,6 +95,29 @@ pub(super) fn settle(step: &mut Step<'_>, settle: &Settle) -> Result<ExecutionRe
     finish(step, &was, &settle.settled)
 }
 
+/// What came back after somebody else's word stood: evidence, and no change of state.
+pub(super) fn late_answer(step: &mut Step<'_>, settle: &Settle) -> Result<(), Failure> {
+    let execution = step.execution(settle.execution)?;
+    let attempt = execution.attempts.iter().find(|a| a.n == settle.attempt).map(|a| AttemptPart {
+        n: a.n,
+        request_sha256: a.request_sha256,
+    });
+    let result = &settle.result;
+    let event = step.about_execution(EventKind::Note(Note::LateAnswer), &execution)?;
+    step.emit(EventBody {
+        outcome: EventOutcome::Unknown,
+        code: Some(result.outcome.clone()),
+        attempt,
+        provider: Some(ProviderPart {
+            status: result.status,
+            reference: settle.settled.reference().cloned(),
+            rule: result.rule.clone(),
+            body_sha256: result.body_sha256,
+        }),
+        ..event
+    })
+}
+
 /// The first attempt that may have had its effect, once `result` is known for attempt `n`.
 fn in_doubt(was: &ExecutionRecord, n: u32, result: &AttemptResult) -> Option<u32> {
     let is_in_doubt = |attempt: &&crate::store::record::AttemptRecord| {

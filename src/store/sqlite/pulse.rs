@@ -61,6 +61,11 @@ impl Pulse {
         self.seen().health.file = state;
     }
 
+    /// How many results wait beside the file.
+    pub(super) fn waiting_results(&self, n: u64) {
+        self.seen().health.waiting_results = n;
+    }
+
     /// How much room is left.
     pub(super) fn disk(&self, free: Option<u64>) {
         self.seen().health.disk.free = free;

@@ -329,7 +329,7 @@ impl<'a> Step<'a> {
                     next_action_at = :next_action_at, reference = :reference, code = :code, evidence = :evidence,
                     handed_off_at = :handed_off_at, handed_off_code = :handed_off_code
              WHERE id = :id AND fence = :fence AND state IN (SELECT value FROM json_each(:from))
-                AND (NOT :in_window OR send_until > :now)",
+                AND (NOT :in_window OR (send_until > :now AND first_sent_at <= :now))",
             named_params! {
                 ":id": was.id.to_string(), ":fence": whole(fence), ":from": words(from, ExecutionState::as_str),
                 ":to": transition.map(|t| t.to().as_str()), ":in_window": transition == Some(T::Resend), ":now": self.now.millis(),

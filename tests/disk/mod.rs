@@ -1,0 +1,7 @@
+//! The disk fails under a real `writ serve`: full, read-only, failing, flushes that fail, the file taken away. `tests/disk-faults` runs this alone.
+
+mod faults;
+mod gone;
+mod real;
+mod results;
+mod rig;

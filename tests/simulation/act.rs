@@ -1,0 +1,527 @@
+//! What can be done in one step: by the agent, by people, by processes on their own, by the backend, by time, and by a process that is confused.
+
+use std::time::Duration;
+
+use rusqlite::OptionalExtension as _;
+use writ::audit::{Actor, ActorKind};
+use writ::broker::{Caller, ExchangeRequest, ProposeRequest, SubjectToken};
+use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
+use writ::domain::clock::Clock as _;
+use writ::domain::digest::Digest;
+use writ::domain::id::{CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, StopId};
+use writ::domain::json::Json;
+use writ::domain::principal::Client;
+use writ::domain::secret::Secret;
+use writ::domain::stop::StopScope;
+use writ::proxy::{ExecuteRequest, Subject, resolve};
+use writ::setup::LOCAL_ISSUER;
+use writ::store::intent::{Reopen, Resolution};
+use writ::store::record::DraftRecord;
+use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential};
+use writ::store::{Op, Store as _};
+
+use super::faulty::at_once;
+use super::fixture::{APPROVERS, WORKERS};
+use super::schedule::{Done, Schedule, Wanted};
+
+/// Why the kill switch is thrown.
+const REASON: &str = "the schedule says so";
+
+/// One thing to do.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Propose,
+    ProposeAgain,
+    Supersede,
+    Vote,
+    Withdraw,
+    Exchange,
+    Execute,
+    ExecuteAgain,
+    ExecuteOther,
+    ProxySweep,
+    BrokerSweep,
+    Resolve,
+    Revoke,
+    TakeBack,
+    Stop,
+    Lift,
+    HangUp,
+    Die,
+    Elsewhere,
+    BankFinishes,
+    BankFails,
+    Seconds,
+    Minutes,
+    Hours,
+    ClockMoves,
+    Confused,
+}
+
+impl Schedule<'_> {
+    /// Does one thing that fits what there is.
+    pub async fn act(&mut self) {
+        let states = self.states();
+        let count = |state: &str| u32::try_from(states.iter().filter(|(_, s, _)| s == state).count()).unwrap();
+        let executing = |of: &[&str]| {
+            let some = states.iter().filter(|(_, _, e)| e.as_deref().is_some_and(|e| of.contains(&e)));
+            u32::try_from(some.count()).unwrap()
+        };
+        let when = |yes: bool, weight: u32| if yes { weight } else { 0 };
+        let lost = executing(&["claimed", "dispatched", "indeterminate", "pending"]);
+        let act = self.dice.weighted(&[
+            (
+                when(self.wanted.len() < 3, if self.drafts.is_empty() { 60 } else { 15 }),
+                Act::Propose,
+            ),
+            (when(!self.wanted.is_empty(), 4), Act::ProposeAgain),
+            (when(!self.drafts.is_empty(), 3), Act::Supersede),
+            (30 * count("awaiting_approval"), Act::Vote),
+            (when(!self.drafts.is_empty(), 2), Act::Withdraw),
+            (25 * count("approved"), Act::Exchange),
+            (when(!self.tokens.is_empty(), 25), Act::Execute),
+            (when(!self.tokens.is_empty(), 4), Act::ExecuteAgain),
+            (when(!self.tokens.is_empty() && self.drafts.len() > 1, 2), Act::ExecuteOther),
+            (3 + 6 * lost, Act::ProxySweep),
+            (3 + 4 * count("proposed"), Act::BrokerSweep),
+            (4 * executing(&["handed_off"]), Act::Resolve),
+            (2, Act::Revoke),
+            (when(!self.drafts.is_empty(), 2), Act::TakeBack),
+            (when(!self.drafts.is_empty(), 2), Act::Stop),
+            (3, Act::Lift),
+            (3, Act::HangUp),
+            (when(self.mood.deaths, 5), Act::Die),
+            (when(self.variant.habits.counts, 3), Act::Elsewhere),
+            (6, Act::BankFinishes),
+            (2, Act::BankFails),
+            (14, Act::Seconds),
+            (8 + 4 * lost, Act::Minutes),
+            (3, Act::Hours),
+            (when(self.mood.clocks, 6), Act::ClockMoves),
+            (when(self.mood.confusion, 14), Act::Confused),
+        ]);
+        self.fixture.watch.note(|| format!("  {act:?}"));
+        let worker = self.dice.below(WORKERS);
+        match act {
+            Act::Propose => self.propose_new(worker),
+            Act::ProposeAgain => {
+                let wanted = self.wanted[self.dice.below(self.wanted.len())].clone();
+                self.propose(worker, &wanted, None);
+            }
+            Act::Supersede => {
+                let old = self.some_draft();
+                let wanted = self.wanted[self.dice.below(self.wanted.len())].clone();
+                self.propose(worker, &wanted, Some(old));
+            }
+            Act::Vote => self.vote(worker, &states),
+            Act::Withdraw => {
+                let id = self.some_draft();
+                let (broker, caller) = (self.lives[worker].broker.clone(), self.caller(&self.fixture.agent.clone()));
+                self.start(worker, async move {
+                    let _ = broker.withdraw(&caller, id).await;
+                    Done::Nothing
+                });
+            }
+            Act::Exchange => self.exchange(worker, &states),
+            Act::Execute => {
+                let (id, token) = self.tokens[self.tokens.len() - 1].clone();
+                self.execute(worker, id, &token);
+            }
+            Act::ExecuteAgain => {
+                let (id, token) = self.tokens[self.dice.below(self.tokens.len())].clone();
+                self.execute(worker, id, &token);
+            }
+            Act::ExecuteOther => {
+                let (_, token) = self.tokens[self.dice.below(self.tokens.len())].clone();
+                let other = self.some_draft();
+                self.execute(worker, other, &token);
+            }
+            Act::ProxySweep => self.sweep_proxy(worker),
+            Act::BrokerSweep => self.sweep_broker(worker),
+            Act::Resolve => self.resolve(worker),
+            Act::Revoke => self.revoke(worker),
+            Act::TakeBack => self.take_back(worker),
+            Act::Stop => self.stop(worker),
+            Act::Lift => self.lift(worker),
+            Act::HangUp => self.hang_up().await,
+            Act::Die => self.die(worker).await,
+            Act::Elsewhere => {
+                let mut bank = self.bank.lock().unwrap();
+                let charge = self.dice.below(bank.charges.len());
+                bank.elsewhere(charge, 500);
+            }
+            Act::BankFinishes => self.bank_finishes(),
+            Act::BankFails => self.bank_fails(worker),
+            Act::Seconds => {
+                let millis = self.dice.pick(&[20, 300, 1_000, 5_000, 12_000, 29_000]);
+                self.pass_time(millis).await;
+            }
+            Act::Minutes => {
+                let millis = self.dice.pick(&[31_000, 61_000, 61_000, 121_000, 301_000]);
+                self.pass_time(millis).await;
+            }
+            Act::Hours => {
+                let minutes = self.dice.pick(&[11, 24, 26, 61, 245, 23 * 60 + 1]);
+                self.pass_time(minutes * 60_000).await;
+            }
+            Act::ClockMoves => {
+                let clock = &self.fixture.processes[worker].clock;
+                let by = self.dice.pick(&[-3_000, -1_000, 1_000, 3_000]);
+                // Bounded: a clock that is wrong by more than the leeway is an operator's case.
+                clock.set_ahead((clock.ahead() + by).clamp(-2_500, 2_500));
+            }
+            Act::Confused => self.confused(worker),
+        }
+        self.settle().await;
+    }
+
+    /// Every draft with its state and its execution's.
+    fn states(&self) -> Vec<(DraftId, String, Option<String>)> {
+        let sql = "SELECT d.id, d.state, e.state FROM draft d LEFT JOIN execution e ON e.draft = d.id ORDER BY d.id";
+        self.fixture.watch.look(|db| {
+            let mut statement = db.prepare_cached(sql).unwrap();
+            let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?)));
+            rows.unwrap()
+                .map(|row| {
+                    let (id, draft, execution) = row.unwrap();
+                    (id.parse().unwrap(), draft, execution)
+                })
+                .collect()
+        })
+    }
+
+    pub fn caller(&self, client: &Client) -> Caller {
+        let process = &self.fixture.processes[0];
+        Caller {
+            client: client.clone(),
+            request: RequestId::generate(&*process.clock, &*process.entropy),
+        }
+    }
+
+    pub fn op(&self, worker: usize, who: &str) -> Op {
+        let process = &self.fixture.processes[worker];
+        Op {
+            id: OperationId::generate(&*process.clock, &*process.entropy),
+            actor: Actor::new(ActorKind::Person, who),
+            request: None,
+        }
+    }
+
+    pub fn some_draft(&mut self) -> DraftId {
+        self.drafts[self.dice.below(self.drafts.len())]
+    }
+
+    /// The record as it stands, read past the schedule.
+    pub fn record(&self, id: DraftId) -> Option<DraftRecord> {
+        let store = &self.fixture.processes[0].store;
+        at_once(self.fixture.threads.handle(), store.draft(id)).unwrap()
+    }
+
+    fn propose_new(&mut self, worker: usize) {
+        let charges = self.bank.lock().unwrap().charges.len();
+        let wanted = Wanted {
+            charge: self.dice.below(charges),
+            amount: self
+                .dice
+                .weighted(&[(6, 3_000), (6, 5_000), (6, 8_000), (5, 24_000), (3, 120_000), (1, 600_000)]),
+        };
+        self.wanted.push(wanted.clone());
+        self.propose(worker, &wanted, None);
+    }
+
+    fn propose(&mut self, worker: usize, wanted: &Wanted, supersedes: Option<DraftId>) {
+        let text = format!(
+            "{{\"charge\":\"ch_{}\",\"amount\":{},\"currency\":\"usd\"}}",
+            wanted.charge, wanted.amount
+        );
+        let request_key = self.dice.chance(30).then(|| format!("order-{}-{}", wanted.charge, wanted.amount));
+        let request = ProposeRequest {
+            operation: "refund.create".parse().unwrap(),
+            parameters: Json::parse(text.as_bytes()).unwrap(),
+            case_id: None,
+            reason_code: None,
+            on_behalf_of: None,
+            evidence: Vec::new(),
+            supersedes,
+            request_key,
+            request_hash: Digest::of(format!("{text}{supersedes:?}").as_bytes()),
+        };
+        let (broker, caller) = (self.lives[worker].broker.clone(), self.caller(&self.fixture.agent.clone()));
+        self.start(worker, async move {
+            match broker.propose(&caller, request).await {
+                Ok(draft) => Done::Draft(draft.id),
+                Err(_) => Done::Nothing,
+            }
+        });
+    }
+
+    fn vote(&mut self, worker: usize, states: &[(DraftId, String, Option<String>)]) {
+        let open: Vec<DraftId> = states
+            .iter()
+            .filter(|(_, s, _)| s == "awaiting_approval")
+            .map(|(id, ..)| *id)
+            .collect();
+        let id = self.dice.pick(&open);
+        let Some(draft) = self.record(id) else { return };
+        let approver = self.dice.weighted(&[(10, 0), (6, 1), (1, 2)]);
+        let decision = if self.dice.chance(12) { Decision::Deny } else { Decision::Approve };
+        let Some(claims) = self.claims(&draft, approver, decision) else {
+            return;
+        };
+        let jws = self.fixture.signers[approver].sign(&claims).unwrap();
+        let (broker, caller) = (self.lives[worker].broker.clone(), self.caller(&self.fixture.desk.clone()));
+        self.start(worker, async move {
+            let _ = broker.accept(&caller, &jws).await;
+            Done::Nothing
+        });
+    }
+
+    pub fn claims(&self, draft: &DraftRecord, approver: usize, decision: Decision) -> Option<Claims> {
+        let process = &self.fixture.processes[0];
+        let (card, verdict) = (draft.approval.as_ref()?, draft.verdict.as_ref()?);
+        let now = process.clock.now().seconds();
+        let policy = &verdict.answer.policy;
+        Some(Claims {
+            iss: LOCAL_ISSUER.to_owned(),
+            sub: APPROVERS[approver].parse().unwrap(),
+            aud: self.fixture.audience.clone(),
+            jti: RecordId::generate(&*process.clock, &*process.entropy),
+            iat: now,
+            nbf: now,
+            exp: now + 600,
+            apr: Approval {
+                v: 1,
+                decision,
+                draft_id: draft.id,
+                draft_hash: draft.hash,
+                request_nonce: card.nonce.clone(),
+                verdict_id: verdict.id,
+                policy: AskedBy {
+                    id: policy.id.clone(),
+                    version: policy.version,
+                    sha256: policy.sha256,
+                },
+                by: By {
+                    kind: ApproverType::Human,
+                    id: APPROVERS[approver].parse().unwrap(),
+                    queue: None,
+                    amr: vec!["hwk".to_owned(), "user".to_owned()],
+                    auth_time: Some(now - 10),
+                    rule: None,
+                },
+                reason: Some("seen".to_owned()),
+                execute_by: None,
+            },
+        })
+    }
+
+    fn exchange(&mut self, worker: usize, states: &[(DraftId, String, Option<String>)]) {
+        let approved: Vec<DraftId> = states.iter().filter(|(_, s, _)| s == "approved").map(|(id, ..)| *id).collect();
+        let id = self.dice.pick(&approved);
+        let request = ExchangeRequest {
+            subject: SubjectToken::Draft(id),
+            audience: None,
+            authorization_details: None,
+        };
+        let (broker, caller) = (self.lives[worker].broker.clone(), self.caller(&self.fixture.agent.clone()));
+        self.start(worker, async move {
+            match broker.exchange(&caller, request).await {
+                Ok(issued) => Done::Token(id, issued.token.expose().to_owned()),
+                Err(_) => Done::Nothing,
+            }
+        });
+    }
+
+    fn execute(&mut self, worker: usize, id: DraftId, token: &str) {
+        let request = ExecuteRequest {
+            token: Secret::new(token.to_owned()),
+            subject: Subject::Id(id),
+            request: self.caller(&self.fixture.agent.clone()).request,
+        };
+        let proxy = self.lives[worker].proxy.clone();
+        self.start(worker, async move {
+            let _ = proxy.execute(request).await;
+            Done::Nothing
+        });
+    }
+
+    pub fn sweep_proxy(&mut self, worker: usize) {
+        let proxy = self.lives[worker].proxy.clone();
+        self.start(worker, async move {
+            let _ = proxy.sweep().await;
+            Done::Nothing
+        });
+    }
+
+    pub fn sweep_broker(&mut self, worker: usize) {
+        let broker = self.lives[worker].broker.clone();
+        self.start(worker, async move {
+            let _ = broker.sweep().await;
+            Done::Nothing
+        });
+    }
+
+    /// What is true at the backend about a draft; nothing while something of it may still arrive.
+    pub fn truth(&self, draft: &str) -> Option<bool> {
+        let bank = self.bank.lock().unwrap();
+        let made = bank.refunds.iter().any(|r| r.draft.as_deref() == Some(draft) && r.lives());
+        (bank.holds() == 0).then_some(made)
+    }
+
+    /// An operator looks at the backend and closes a case that is in a person's hands.
+    fn resolve(&mut self, worker: usize) {
+        let sql = "SELECT id, draft FROM execution WHERE state = 'handed_off' ORDER BY id LIMIT 1";
+        let case = self.fixture.watch.look(|db| {
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+            db.query_row(sql, [], read).optional().unwrap()
+        });
+        let Some((id, draft)) = case else { return };
+        self.close_case(worker, id.parse().unwrap(), &draft);
+    }
+
+    pub fn close_case(&mut self, worker: usize, id: ExecutionId, draft: &str) {
+        // Only when nothing can still be on its way: a person waits before they say no.
+        if !self.is_idle() {
+            return;
+        }
+        let Some(made) = self.truth(draft) else { return };
+        let resolution = if made { Resolution::Applied } else { Resolution::NotApplied };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_ops");
+        self.start(worker, async move {
+            let _ = resolve(&*store, op, id, resolution, "looked at the account", None).await;
+            Done::Nothing
+        });
+    }
+
+    fn revoke(&mut self, worker: usize) {
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_ops");
+        let what = self.dice.weighted(&[(3, 0), (3, 1), (1, 2)]);
+        self.start(worker, async move {
+            let _ = match what {
+                0 => store.revoke_key(op, "usr_mia-1".parse().unwrap()).await,
+                1 => store.revoke_approver(op, "usr_tom".parse().unwrap()).await,
+                _ => store.revoke_client(op, "support-agent".parse().unwrap()).await,
+            };
+            Done::Nothing
+        });
+    }
+
+    /// An approval or a credential is taken back.
+    fn take_back(&mut self, worker: usize) {
+        let id = self.some_draft();
+        let Some(draft) = self.record(id) else { return };
+        let credential = self.live_credential(id);
+        let Some(approval) = draft.approval.map(|a| a.id) else { return };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        let whole = self.dice.chance(60);
+        self.start(worker, async move {
+            if whole {
+                let reason = REASON.parse().unwrap();
+                let _ = store.revoke_approval(op, RevokeApproval { approval, reason }).await;
+            } else if let Some(credential) = credential {
+                let code = "revoked".to_owned();
+                let _ = store.revoke_credential(op, RevokeCredential { credential, code }).await;
+            }
+            Done::Nothing
+        });
+    }
+
+    fn live_credential(&self, id: DraftId) -> Option<CredentialId> {
+        let sql = "SELECT id FROM credential WHERE draft = ?1 ORDER BY id DESC LIMIT 1";
+        let found: Option<String> = self.fixture.watch.look(|db| {
+            let mut statement = db.prepare_cached(sql).unwrap();
+            statement.query_row([id.to_string()], |row| row.get(0)).optional().unwrap()
+        });
+        found.map(|id| id.parse().unwrap())
+    }
+
+    /// The kill switch.
+    fn stop(&mut self, worker: usize) {
+        let id = self.some_draft();
+        let approval = self.record(id).and_then(|draft| draft.approval).map(|a| a.id);
+        let credential = self.live_credential(id);
+        let scope = match (self.dice.below(6), approval, credential) {
+            (0, Some(approval), _) => StopScope::Approval(approval),
+            (1, _, Some(credential)) => StopScope::Credential(credential),
+            (2, ..) => StopScope::Client("support-agent".parse().unwrap()),
+            (3, ..) => StopScope::Approver("usr_mia".parse().unwrap()),
+            (4, ..) => StopScope::Everything,
+            _ => StopScope::Draft(id),
+        };
+        let process = &self.fixture.processes[worker];
+        let minutes = self.dice.pick(&[1, 5, 30]);
+        let end = process.clock.now().plus(Duration::from_secs(minutes * 60));
+        let place = PlaceStop {
+            id: StopId::generate(&*process.clock, &*process.entropy),
+            tenant: None,
+            scope,
+            reason: REASON.parse().unwrap(),
+            expires_at: self.dice.chance(60).then_some(end),
+        };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        self.start(worker, async move {
+            let _ = store.place_stop(op, place).await;
+            Done::Nothing
+        });
+    }
+
+    fn lift(&mut self, worker: usize) {
+        let sql = "SELECT id FROM stop WHERE state = 'active' ORDER BY id LIMIT 1";
+        let active: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.query_row(sql, [], |row| row.get(0)).optional().unwrap());
+        let Some(active) = active else { return };
+        let lift = LiftStop {
+            stop: active.parse().unwrap(),
+            reason: REASON.parse().unwrap(),
+        };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "usr_soc");
+        self.start(worker, async move {
+            let _ = store.lift_stop(op, lift).await;
+            Done::Nothing
+        });
+    }
+
+    pub fn bank_finishes(&mut self) {
+        let fails = self.dice.chance(40);
+        let mut bank = self.bank.lock().unwrap();
+        for refund in bank.refunds.iter_mut().filter(|r| r.status == "pending") {
+            refund.status = if fails { "failed" } else { "succeeded" };
+        }
+    }
+
+    /// What the backend called done turns out to have failed, and says so.
+    fn bank_fails(&mut self, worker: usize) {
+        let failed = {
+            let mut bank = self.bank.lock().unwrap();
+            let some = bank.refunds.iter_mut().find(|r| r.status == "succeeded" && r.draft.is_some());
+            some.map(|refund| {
+                refund.status = "failed";
+                refund.draft.clone().unwrap()
+            })
+        };
+        let Some(draft) = failed else { return };
+        let sql = "SELECT id FROM execution WHERE draft = ?1";
+        let execution: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.query_row(sql, [&draft], |row| row.get(0)).optional().unwrap());
+        let Some(execution) = execution else { return };
+        let reopen = Reopen {
+            execution: execution.parse().unwrap(),
+            code: "refund_failed".to_owned(),
+        };
+        let store = self.lives[worker].store.clone();
+        let op = self.op(worker, "backend");
+        self.start(worker, async move {
+            let _ = store.reopen(op, reopen).await;
+            Done::Nothing
+        });
+    }
+}

@@ -1,0 +1,308 @@
+//! One schedule: what happens, in which order, and what goes wrong, all from one seed.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use writ::domain::id::DraftId;
+
+use super::bank::{Bank, Charge, Treat};
+use super::chance::Dice;
+use super::checks;
+use super::fixture::{Fixture, Life, Variant, WORKERS};
+use super::gates::{Gates, Pass, Place};
+use super::report::Report;
+
+/// What an operation of a caller came to.
+pub enum Done {
+    Draft(DraftId),
+    Token(DraftId, String),
+    Nothing,
+}
+
+/// How a schedule is inclined.
+#[derive(Debug, Clone, Copy)]
+pub struct Mood {
+    /// Of a hundred calls, how many go wrong at the store.
+    pub store: u32,
+    /// Of a hundred requests, how many go wrong at the backend.
+    pub backend: u32,
+    /// Whether clocks disagree and move.
+    pub clocks: bool,
+    /// Whether processes die.
+    pub deaths: bool,
+    /// Whether a confused process calls the store.
+    pub confusion: bool,
+}
+
+/// A proposal that was made.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub charge: usize,
+    pub amount: i64,
+}
+
+/// One schedule while it runs.
+pub struct Schedule<'a> {
+    pub fixture: &'a Fixture,
+    pub variant: &'a Variant,
+    pub dice: Dice,
+    pub mood: Mood,
+    pub gates: Arc<Gates>,
+    pub bank: Arc<Mutex<Bank>>,
+    pub lives: Vec<Life>,
+    pub drafts: Vec<DraftId>,
+    pub tokens: Vec<(DraftId, String)>,
+    pub wanted: Vec<Wanted>,
+    pub done: Arc<Mutex<Vec<Done>>>,
+    running: Vec<(usize, AbortHandle)>,
+}
+
+/// Runs one schedule; `steps` cuts it short, so that the shortest one with the same fault can be found.
+pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> Report {
+    let mut dice = Dice::new(seed);
+    fixture.reset(seed, traced);
+    let variant = &fixture.variants[dice.below(fixture.variants.len())];
+    let mood = Mood {
+        store: dice.pick(&[0, 0, 3, 10]),
+        backend: dice.pick(&[0, 30, 60, 80]),
+        clocks: dice.chance(60),
+        deaths: dice.chance(50),
+        confusion: dice.chance(50),
+    };
+    let charges = (0..1 + dice.below(2))
+        .map(|n| Charge {
+            id: format!("ch_{n}"),
+            amount: dice.weighted(&[(4, 9_000), (3, 30_000), (2, 200_000), (1, 1_000_000)]),
+        })
+        .collect();
+    let gates = Arc::new(Gates::new(WORKERS));
+    let bank = Arc::new(Mutex::new(Bank::new(variant.habits, charges)));
+    let length = 60 + dice.below(140);
+    let length = steps.map_or(length, |steps| steps.min(length));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let report = runtime.block_on(async {
+        let lives = (0..WORKERS).map(|worker| fixture.live(worker, variant, &gates, &bank)).collect();
+        let mut schedule = Schedule {
+            fixture,
+            variant,
+            dice,
+            mood,
+            gates,
+            bank,
+            lives,
+            drafts: Vec::new(),
+            tokens: Vec::new(),
+            wanted: Vec::new(),
+            done: Arc::default(),
+            running: Vec::new(),
+        };
+        fixture
+            .watch
+            .note(|| format!("{}; {mood:?}; {:?}", variant.name, schedule.bank.lock().unwrap().charges));
+        if mood.clocks {
+            for process in &fixture.processes {
+                let ahead = schedule.dice.below(4_000);
+                process.clock.set_ahead(i64::try_from(ahead).unwrap() - 2_000);
+            }
+        }
+        for step in 0..length {
+            fixture.watch.note(|| format!("step {step}"));
+            schedule.step().await;
+        }
+        schedule.finish().await;
+        checks::all(&schedule)
+    });
+    drop(runtime);
+    Report {
+        seed,
+        steps: length,
+        variant: variant.name,
+        ..report
+    }
+}
+
+impl Schedule<'_> {
+    async fn step(&mut self) {
+        let waiting = self.gates.waiting();
+        if !waiting.is_empty() && self.dice.chance(85) {
+            let index = if self.dice.chance(75) {
+                waiting.len() - 1
+            } else {
+                self.dice.below(waiting.len())
+            };
+            let (worker, at) = waiting[index];
+            let pass = self.choose(at);
+            self.let_through(index, worker, at, pass).await;
+        } else {
+            self.act().await;
+        }
+    }
+
+    /// Lets one task go on, and everything that follows from it until all wait again.
+    async fn let_through(&mut self, index: usize, worker: usize, at: Place, pass: Pass) {
+        self.fixture.watch.note(|| format!("  worker {worker} {at:?}: {pass:?}"));
+        self.gates.take(index).let_through(pass);
+        self.settle().await;
+        if pass == Pass::DeadAfter {
+            self.die(worker).await;
+        }
+    }
+
+    fn choose(&mut self, at: Place) -> Pass {
+        let store = self.mood.store;
+        let death = if self.mood.deaths { 1 } else { 0 };
+        match at {
+            Place::Read(_) => self
+                .dice
+                .weighted(&[(200 - store, Pass::Through), (store, Pass::Unavailable), (death, Pass::DeadAfter)]),
+            Place::Write(_) => self.dice.weighted(&[
+                (97 - 3 * store, Pass::Through),
+                (store, Pass::Unavailable),
+                (store, Pass::LostBefore),
+                (store, Pass::LostAfter),
+                (3, Pass::Slow),
+                (2 * death, Pass::DeadAfter),
+            ]),
+            Place::Answer(_) => Pass::Through,
+            Place::Get => {
+                let wrong = self.mood.backend / 8;
+                self.dice.weighted(&[
+                    (100 - 2 * wrong, Pass::Through),
+                    (wrong, Pass::Unavailable),
+                    (wrong, Pass::LostBefore),
+                ])
+            }
+            Place::Post => Pass::Backend(self.treat()),
+            Place::Reply => {
+                let wrong = self.mood.backend / 4;
+                self.dice
+                    .weighted(&[(100 - wrong, Pass::Through), (wrong, Pass::LostAfter), (2 * death, Pass::DeadAfter)])
+            }
+        }
+    }
+
+    fn treat(&mut self) -> Treat {
+        if !self.dice.chance(self.mood.backend) {
+            return self.dice.weighted(&[(85, Treat::Well), (10, Treat::Pending), (5, Treat::Refuse)]);
+        }
+        let held = self.variant.arrives_late();
+        self.dice.weighted(&[
+            (6, Treat::Pending),
+            (6, Treat::DropBefore),
+            (10, Treat::DropAfter),
+            (if held { 8 } else { 0 }, Treat::Hold),
+            (4, Treat::NoConnection),
+            (5, Treat::ErrorAfter),
+            (5, Treat::ErrorBefore),
+            (6, Treat::Limit),
+            (3, Treat::InFlight),
+            (4, Treat::Refuse),
+            (4, Treat::OtherAmount),
+            (4, Treat::OtherDraft),
+            (4, Treat::Torn),
+        ])
+    }
+
+    /// Runs everything until all of it waits.
+    pub async fn settle(&mut self) {
+        let mut still = 0;
+        while still < 2 {
+            let before = self.gates.motion.count();
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            still = if self.gates.motion.count() == before { still + 1 } else { 0 };
+        }
+        let done = std::mem::take(&mut *self.done.lock().unwrap());
+        for done in done {
+            match done {
+                Done::Draft(id) if !self.drafts.contains(&id) => self.drafts.push(id),
+                Done::Token(id, token) => self.tokens.push((id, token)),
+                _ => {}
+            }
+        }
+        self.running.retain(|(_, task)| !task.is_finished());
+    }
+
+    /// Starts something that a caller of this worker wants.
+    pub fn start(&mut self, worker: usize, work: impl Future<Output = Done> + Send + 'static) {
+        let (done, gates) = (self.done.clone(), self.gates.clone());
+        let task = tokio::spawn(async move {
+            let what = work.await;
+            done.lock().unwrap().push(what);
+            gates.motion.moved();
+        });
+        self.running.push((worker, task.abort_handle()));
+    }
+
+    /// A caller goes away in the middle of its call.
+    pub async fn hang_up(&mut self) {
+        if !self.running.is_empty() {
+            let index = self.dice.below(self.running.len());
+            let (_, task) = self.running.remove(index);
+            task.abort();
+            self.settle().await;
+        }
+    }
+
+    /// The process is gone, and another is started in its place. What it had just sent may arrive.
+    pub async fn die(&mut self, worker: usize) {
+        self.fixture.watch.note(|| format!("  worker {worker} dies"));
+        let held = self.variant.arrives_late();
+        while let Some(index) = self.gates.waiting().iter().position(|(w, at)| *w == worker && *at == Place::Post) {
+            let treat = match self.dice.below(3) {
+                0 if held => Treat::Hold,
+                1 => Treat::DropAfter,
+                _ => Treat::DropBefore,
+            };
+            self.gates.take(index).let_through(Pass::Backend(treat));
+            // It must come to the backend before its process is forgotten.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
+        self.gates.kill(worker);
+        for (_, task) in self.running.extract_if(.., |(w, _)| *w == worker) {
+            task.abort();
+        }
+        self.lives[worker] = self.fixture.live(worker, self.variant, &self.gates, &self.bank);
+        self.settle().await;
+    }
+
+    /// Time passes everywhere.
+    pub async fn pass_time(&mut self, millis: i64) {
+        self.fixture.watch.note(|| format!("  {} s pass", millis as f64 / 1000.0));
+        self.fixture.outside.advance(millis);
+        self.bank.lock().unwrap().release(self.fixture.outside.now());
+        tokio::time::advance(Duration::from_millis(u64::try_from(millis).unwrap())).await;
+        self.settle().await;
+    }
+
+    /// Whether nothing runs in any process that lives.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.lives.iter().all(|life| life.tasks.is_empty())
+    }
+
+    /// Lets everything end that has begun: no more faults.
+    pub async fn run_out(&mut self) {
+        for _ in 0..400 {
+            let waiting = self.gates.waiting();
+            if let Some((worker, at)) = waiting.first().copied() {
+                let pass = if at == Place::Post {
+                    Pass::Backend(Treat::Well)
+                } else {
+                    Pass::Through
+                };
+                self.let_through(0, worker, at, pass).await;
+            } else if self.is_idle() {
+                return;
+            } else {
+                self.pass_time(2_100).await;
+            }
+        }
+        self.fixture.watch.fault("something never ends");
+    }
+}
