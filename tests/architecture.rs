@@ -184,6 +184,7 @@ fn secrets_leave_in_few_known_places() {
         "approval/signer.rs",
         "backend/secrets.rs",
         "broker/revoke.rs",
+        "backend/webhook.rs",
         "domain/secret.rs",
         "edge/files.rs",
         "http/auth.rs",

@@ -100,6 +100,12 @@ notes! {
     TakeOver = "execution.take_over",
     /// The answer to a sent request came after somebody else had taken over, or could not be recorded as its outcome.
     LateAnswer = "execution.late_answer",
+    /// A backend told something by itself, signed.
+    BackendEvent = "backend.event",
+    /// What came as a backend's event was refused: its signature, its time or its form.
+    BackendEventDenied = "backend.event_denied",
+    /// The backend shows as done what is known as certainly not done; a person must look.
+    Contradicted = "execution.contradicted",
     /// A client was registered.
     ClientAdded = "client.add",
     /// A client's secret was replaced.

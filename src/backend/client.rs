@@ -9,10 +9,12 @@ use super::answer::Answer;
 use super::headers::is_reserved;
 use super::operation::{Backend, ReadPlan};
 use super::secrets::{Credential, Environment, Headers, Need};
+use super::webhook::{BackendEvent, EventError, WebhookSecrets};
 use super::wire::{Broken, Connect, Outgoing, Wire};
 use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
+use crate::domain::time::Timestamp;
 use crate::settings::Mistake;
 
 /// Talks to one backend with the secrets of one role.
@@ -21,6 +23,7 @@ pub struct Client {
     backend: Arc<Backend>,
     wire: Box<dyn Wire>,
     headers: Headers,
+    events: WebhookSecrets,
 }
 
 /// What became of a request that was to be sent.
@@ -72,7 +75,18 @@ impl Client {
     /// As [`Client::connect`].
     pub fn over(backend: &Arc<Backend>, need: Need, env: Environment<'_>, connect: Connect<'_>) -> Result<Self, Vec<Mistake>> {
         let file = format!("{}.toml", backend.name);
-        let headers = backend.auth.resolve(&file, need, env)?;
+        let events = match need {
+            Need::Broker => Ok(WebhookSecrets::none()),
+            Need::Proxy | Need::All => WebhookSecrets::of(backend, env),
+        };
+        let (headers, events) = match (backend.auth.resolve(&file, need, env), events) {
+            (Ok(headers), Ok(events)) => (headers, events),
+            (headers, events) => {
+                let mut mistakes = headers.err().unwrap_or_default();
+                mistakes.extend(events.err());
+                return Err(mistakes);
+            }
+        };
         let wire = connect(backend).map_err(|problem| {
             vec![Mistake {
                 file,
@@ -84,7 +98,16 @@ impl Client {
             backend: Arc::clone(backend),
             wire,
             headers,
+            events,
         })
+    }
+
+    /// An event that came in, if the backend signed it about now. `signature` is the header that [`Backend::event_header`] names.
+    ///
+    /// # Errors
+    /// [`EventError`].
+    pub fn open_event(&self, signature: Option<&str>, body: &[u8], now: Timestamp) -> Result<BackendEvent, EventError> {
+        self.events.open(&self.backend, signature, body, now)
     }
 
     /// One read: a GET, or a question in GraphQL.

@@ -15,6 +15,7 @@ use super::load_operation::{Shared, operation};
 use super::money::Currencies;
 use super::operation::{Backend, Operation, Private};
 use super::secrets::{Auth, Reads};
+use super::webhook::Webhook;
 use crate::domain::digest::Digest;
 use crate::domain::draft::AdapterRef;
 use crate::domain::money::Currency;
@@ -81,6 +82,9 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     for name in headers.keys() {
         taken.claim(name, &format!("headers.{name}"), log);
     }
+    let declares_events = top.maybe_sub("webhook");
+    let has_webhook = declares_events.is_some();
+    let webhook = declares_events.and_then(|section| Webhook::read(section, dir));
     let currencies = top.maybe_sub("currency").map(currencies).unwrap_or_default();
     let adapter = name.clone().map(|name| AdapterRef {
         name,
@@ -99,6 +103,7 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
     if drafts.is_empty() {
         top.wrong("operation", "is missing: declare at least one `[[operation]]`");
     }
+    has_events(&top, has_webhook);
     top.close();
     let backend = Arc::new(Backend {
         name: name?,
@@ -111,6 +116,7 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
         auth: auth?,
         currencies,
         adapter: adapter?,
+        webhook,
     });
     let operations = drafts.into_iter().flatten().map(|build| build(Arc::clone(&backend))).collect();
     Some(Loaded { backend, operations })
@@ -127,6 +133,21 @@ fn reads(table: &Table) -> Reads {
                 .all(|step| step.get("kind").and_then(toml::Value::as_str) == Some("replay"))
     });
     if nothing { Reads::Nothing } else { Reads::Something }
+}
+
+/// Events need both: how they are recognised, and what they mean.
+fn has_events(top: &Section<'_>, has_webhook: bool) {
+    let operations = top.maybe("operation").and_then(toml::Value::as_array);
+    let meant = operations.is_some_and(|all| all.iter().any(|operation| operation.get("events").is_some()));
+    if meant && !has_webhook {
+        top.wrong(
+            "webhook",
+            "is missing: an operation has `events`, so say how the backend's events are recognised",
+        );
+    }
+    if has_webhook && !meant {
+        top.wrong("webhook", "no operation has `events`: say what they mean, or remove the table");
+    }
 }
 
 fn base_url(top: &Section<'_>, text: &str, private: Private) -> Option<Url> {

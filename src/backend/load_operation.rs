@@ -9,6 +9,7 @@ use super::classify::Outcome;
 use super::condition::Condition;
 use super::graphql::Question;
 use super::headers::Taken;
+use super::load_events::events;
 use super::load_request::request;
 use super::load_rules::{idempotency, reconcile, retry, rules};
 use super::money::Currencies;
@@ -226,6 +227,7 @@ fn write(
         &rules,
         shared.total_timeout,
     );
+    let events = events(section, names.with(&with_key), resource_param, amount, &steps);
     let retry = retry(section, &placement, &window, shared.total_timeout);
     if !rules.iter().any(|rule| matches!(rule.outcome, Outcome::Applied | Outcome::Pending)) {
         section.wrong(
@@ -254,6 +256,7 @@ fn write(
         retry,
         window,
         steps,
+        events,
     })
 }
 

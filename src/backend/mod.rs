@@ -14,6 +14,7 @@ mod facts;
 mod graphql;
 mod headers;
 mod load;
+mod load_events;
 mod load_operation;
 mod load_request;
 mod load_rules;
@@ -26,6 +27,8 @@ mod same_secret;
 mod secrets;
 mod template;
 mod text;
+mod unique_json;
+mod webhook;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -46,6 +49,7 @@ pub use reconcile::{Finding, Proof, Step};
 pub use retry::{Next, Replay, Retry, Window, retry_after};
 pub use same_secret::same_secret;
 pub use secrets::{Credential, Environment, Need};
+pub use webhook::{BackendEvent, EventError, Marks, Trust};
 pub use wire::{Broken, Connect, Outgoing, Wire};
 
 use crate::domain::draft::{AdapterRef, CompiledRequest, IdempotencyKey};
@@ -154,6 +158,12 @@ impl Backends {
     /// Every operation, by name.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.operations.values()
+    }
+
+    /// The operations of a backend that an event of this type can be about.
+    pub fn told_by<'a>(&'a self, backend: &'a BackendName, kind: &'a str) -> impl Iterator<Item = &'a Operation> {
+        self.operations()
+            .filter(move |operation| operation.backend.name == *backend && operation.has_events_of(kind))
     }
 
     /// The backend of this name.

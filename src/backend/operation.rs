@@ -16,6 +16,7 @@ use super::reconcile::Step;
 use super::retry::{Retry, Window};
 use super::secrets::Auth;
 use super::template::{Context, Expression, Path, query};
+use super::webhook::{Events, Webhook};
 use crate::domain::draft::{AdapterRef, DraftDocument, KeyPlacement};
 use crate::domain::json::Json;
 use crate::domain::money::{Currency, Money};
@@ -36,6 +37,7 @@ pub struct Backend {
     pub(super) auth: Auth,
     pub(super) currencies: Currencies,
     pub(super) adapter: AdapterRef,
+    pub(super) webhook: Option<Webhook>,
 }
 
 /// Whether a backend may be at a private or loopback address.
@@ -183,6 +185,7 @@ pub(super) struct Write {
     pub(super) retry: Retry,
     pub(super) window: Window,
     pub(super) steps: Vec<Step>,
+    pub(super) events: Option<Events>,
 }
 
 /// One operation.

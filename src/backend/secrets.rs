@@ -63,8 +63,9 @@ impl Need {
 /// How the process reads an environment variable; only the composition root has one that asks the system.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Where one secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     Env(String),
     File(PathBuf),
 }
@@ -215,7 +216,8 @@ impl Scheme {
 }
 
 impl Source {
-    fn fetch(&self, env: Environment<'_>) -> Result<Secret, String> {
+    /// The text, without the white space around it.
+    pub(super) fn fetch(&self, env: Environment<'_>) -> Result<Secret, String> {
         let text = match self {
             Self::Env(name) => {
                 env(name).ok_or_else(|| format!("the environment variable `{name}` is not set: set it, or use `{{ file = \"…\" }}`"))?
@@ -240,7 +242,7 @@ pub(super) fn same_value(one: &Secret, other: &Secret) -> bool {
 }
 
 /// Says so if any account can read the file. A link is left alone: where secrets are mounted, what it leads to belongs to the mount.
-fn warn_if_readable(path: &Path) {
+pub(super) fn warn_if_readable(path: &Path) {
     let open = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0);
     if open {
         tracing::warn!(file = %path.display(), "every account of this machine can read this file with a secret: run `chmod 600` on it");
@@ -268,7 +270,8 @@ fn from_file(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-fn source(section: &Section<'_>, key: &str, dir: &Path) -> Option<Source> {
+/// Reads where a secret comes from; a secret that stands in the file itself is a mistake.
+pub(super) fn source(section: &Section<'_>, key: &str, dir: &Path) -> Option<Source> {
     const EXPECTED: &str = "`{ env = \"NAME\" }` or `{ file = \"path\" }`";
     let value = section.value(key, EXPECTED)?;
     if value.is_str() {

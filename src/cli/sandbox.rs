@@ -38,6 +38,7 @@ impl SandboxArgs {
             config.port = expected.port;
             config.read_key = expected.read_key;
             config.write_key = expected.write_key;
+            config.webhook_secret = expected.webhook_secret;
         }
         config.port = self.port.unwrap_or(config.port);
         let stop = signal::stop()?;

@@ -115,10 +115,22 @@ pub(super) struct WaitQuery {
     wait: Option<u64>,
 }
 
+/// How long to wait, and for what.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WatchQuery {
+    /// Seconds to wait for an outcome; at most 60.
+    wait: Option<u64>,
+    /// Wait as long as the execution is in this state instead, such as `pending` or `applied`: a backend may say later that it failed.
+    #[serde(rename = "while")]
+    while_state: Option<String>,
+}
+
 /// An execution as it stands.
 #[utoipa::path(
     get, path = "/v1/executions/{id}", operation_id = "show_execution", tag = "executions", security(("client" = [])),
-    params(("id" = String, Path, description = "the execution's id"), WaitQuery),
+    params(("id" = String, Path, description = "the execution's id"), WatchQuery),
     responses(
         (status = 200, description = "the execution", body = ExecutionView),
     )
@@ -127,14 +139,23 @@ pub(super) async fn show(
     State(state): State<ProxyState>,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
-    Params(query): Params<WaitQuery>,
+    Params(query): Params<WatchQuery>,
 ) -> Result<Response, Problem> {
     let caller = auth
         .with_role(&[Role::Orchestrator, Role::Auditor, Role::Operator, Role::Proxy])
         .await?;
     let wait = wait::wish(query.wait)?;
     let read = || visible(&state.common, id, &caller.client);
-    let execution = wait::until(&state.common, wait, read, is_over).await?;
+    let watched = match query.while_state {
+        None => None,
+        Some(text) => {
+            let known: Vec<&str> = ExecutionState::ALL.iter().map(|s| s.as_str()).collect();
+            let wrong = || Problem::new(Code::ParameterInvalid, format!("while: expected one of {}", known.join(", ")));
+            Some(ExecutionState::parse(&text).ok_or_else(wrong)?)
+        }
+    };
+    let done = |execution: &ExecutionRecord| watched.map_or_else(|| is_over(execution), |state| execution.state != state);
+    let execution = wait::until(&state.common, wait, read, done).await?;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())
 }
 

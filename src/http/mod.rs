@@ -20,6 +20,7 @@ mod stops;
 mod token;
 mod view;
 mod wait;
+mod webhooks;
 mod well_known;
 
 use std::sync::Arc;
@@ -154,6 +155,7 @@ fn proxy_routes() -> OpenApiRouter<ProxyState> {
         .routes(routes!(handoffs::list))
         .routes(routes!(handoffs::show))
         .routes(routes!(reads::read))
+        .routes(routes!(webhooks::take))
 }
 
 /// The routes that every process has.

@@ -1,7 +1,7 @@
 //! The API's description (OpenAPI 3.1), generated from the handlers.
 
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem::{OauthError, ProblemBody};
@@ -23,6 +23,7 @@ use super::refusals;
         (name = "executions", description = "Spending a credential, once"),
         (name = "handoffs", description = "What only a person can find out"),
         (name = "reads", description = "Looking, never gated"),
+        (name = "webhooks", description = "What backends tell by themselves"),
         (name = "cases", description = "The steps of a support case"),
         (name = "audit", description = "What happened"),
         (name = "status", description = "Alive and ready"),
@@ -41,6 +42,11 @@ pub fn document() -> utoipa::openapi::OpenApi {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("client", SecurityScheme::Http(Http::new(HttpAuthScheme::Basic)));
     components.add_security_scheme("credential", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let signature = "the header that the backend's file names, such as `Stripe-Signature: t=SECONDS,v1=HEX`";
+    components.add_security_scheme(
+        "signature",
+        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description("stripe-signature", signature))),
+    );
     for item in document.paths.paths.values_mut() {
         let calls = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         calls.into_iter().flatten().for_each(refusals::describe);

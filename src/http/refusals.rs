@@ -150,6 +150,19 @@ const EXECUTE: &[Code] = &[
     C::StoreUnavailable,
 ];
 
+/// An event of a backend's.
+const EVENT: &[Code] = &[
+    C::BodyTooLarge,
+    C::JsonInvalid,
+    C::EventSignatureInvalid,
+    C::EventTimeRefused,
+    C::EventMalformed,
+    C::EventReused,
+    C::EventTooEarly,
+    C::RateLimited,
+    C::StoreUnavailable,
+];
+
 /// The calls by their operation ids. What can stop any of them, a defect of ours, is added to each.
 const CALLS: &[(&str, &[&[Code]])] = &[
     ("biscuit_web_keys", &[]),
@@ -178,6 +191,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("resolve_execution", &[CLIENT, PLACE, BODY, ONE, CHANGE, &[C::ExecutionNotOpen]]),
     ("list_handoffs", &[CLIENT, PARAMETERS]),
     ("show_handoff", &[CLIENT, ONE]),
+    ("take_event", &[ONE, CHANGE, EVENT]),
     ("place_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::OperationUnknown]]),
     ("list_stops", &[CLIENT, PARAMETERS]),
     ("show_stop", &[CLIENT, ONE]),

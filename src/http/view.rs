@@ -7,7 +7,7 @@ use crate::domain::draft::Resource;
 use crate::domain::money::Money;
 use crate::domain::policy::Requirement;
 use crate::domain::principal::{Client, Role};
-use crate::store::record::{ApprovalRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredVerdict};
+use crate::store::record::{ApprovalRecord, DraftRecord, ExecutionRecord, ExecutionSummary, Said, StoredVerdict};
 
 /// What an operation touches.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -351,6 +351,23 @@ pub(super) struct LookUpView {
     answer_sha256: Option<String>,
 }
 
+/// What the backend told by itself.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct EventView {
+    /// The backend's own id of it.
+    id: String,
+    /// Its type, in the backend's words.
+    #[serde(rename = "type")]
+    kind: String,
+    /// When it came.
+    at: String,
+    /// `applied`, `pending` or `failed`; absent if it does not agree with the draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said: Option<&'static str>,
+    /// What was made of it, as the answer to the backend says.
+    finding: &'static str,
+}
+
 /// An execution as it stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ExecutionView {
@@ -381,6 +398,11 @@ pub(crate) struct ExecutionView {
     attempts: Vec<AttemptView>,
     /// Every look-up.
     lookups: Vec<LookUpView>,
+    /// What the backend told about it by itself.
+    events: Vec<EventView>,
+    /// When the backend is looked at next, if that is to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_look_at: Option<String>,
     /// When its state last changed.
     changed_at: String,
 }
@@ -424,6 +446,24 @@ impl From<&ExecutionRecord> for ExecutionView {
                     answer_sha256: l.body_sha256.map(|d| d.to_string()),
                 })
                 .collect(),
+            events: execution
+                .events
+                .iter()
+                .map(|e| EventView {
+                    id: e.id.clone(),
+                    kind: e.kind.clone(),
+                    at: e.at.to_string(),
+                    said: e.said.map(Said::as_str),
+                    finding: e.finding.as_str(),
+                })
+                .collect(),
+            next_look_at: execution
+                .events
+                .iter()
+                .filter_map(|e| e.look_at)
+                .chain(execution.next_action_at)
+                .min()
+                .map(|t| t.to_string()),
             changed_at: execution.changed_at.to_string(),
         }
     }

@@ -14,11 +14,19 @@ pub enum Reason {
     OtherReference,
     /// Nothing was found out in time.
     Unresolved,
+    /// The backend has called it pending for too long.
+    PendingTooLong,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: &'static [Self] = &[Self::AdapterChanged, Self::KeyMismatch, Self::OtherReference, Self::Unresolved];
+    pub const ALL: &'static [Self] = &[
+        Self::AdapterChanged,
+        Self::KeyMismatch,
+        Self::OtherReference,
+        Self::Unresolved,
+        Self::PendingTooLong,
+    ];
 
     /// The stable code.
     #[must_use]
@@ -28,6 +36,7 @@ impl Reason {
             Self::KeyMismatch => "key_mismatch",
             Self::OtherReference => "other_reference",
             Self::Unresolved => "unresolved",
+            Self::PendingTooLong => "pending_too_long",
         }
     }
 
@@ -47,6 +56,7 @@ impl Reason {
             Self::KeyMismatch => {
                 "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
             }
+            Self::PendingTooLong => "the backend took it and has called it pending for 30 days, which is longer than any bank needs",
             Self::OtherReference => "the backend named one id for it before and shows another now, so one of the two is something else",
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }

@@ -8,6 +8,7 @@ mod redeem;
 mod resolve;
 mod settle;
 mod sweep;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub use handoff::{Action, LookFor, Reason, actions, look_for};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{Denial, ExecuteError, ExecuteRequest, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
+pub use told::{EventDenied, Taken};
 
 use crate::audit::{Actor, EventBody};
 use crate::backend::{Backends, Clients, Operation, Replay};

@@ -14,8 +14,11 @@ use crate::domain::draft::KeyPlacement;
 use crate::domain::lifecycle::ExecutionState;
 use crate::store::health::TOLERANCE;
 use crate::store::intent::{HandOff, LookUp, Settled};
-use crate::store::record::{ExecutionRecord, LookUpRecord};
+use crate::store::record::{EventFinding, ExecutionRecord, LookUpRecord};
 use crate::store::{Rejection, StoreError};
+
+/// How long what the backend calls pending is followed before a person must ask there.
+const PENDING_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 
 /// What a look-up finds when the thing is not there; by itself it proves nothing.
 const ABSENT: &str = "absent";
@@ -93,7 +96,7 @@ impl Parts {
                 let open = Settled::Indeterminate {
                     code: PRECONDITION_UNREADABLE.to_owned(),
                 };
-                return self.found(&execution, plan, "precondition", open, None).await;
+                return self.found(&execution, Some(plan), "precondition", open, None).await;
             }
         }
         let unsent = execution.clone();
@@ -131,13 +134,13 @@ impl Parts {
     ) -> Result<ExecutionRecord, StoreError> {
         self.note_unsent(execution, why).await;
         let open = Settled::Indeterminate { code: code.to_owned() };
-        self.found(execution, plan, "send", open, None).await
+        self.found(execution, Some(plan), "send", open, None).await
     }
 
     /// Nothing that was sent was executed, and nothing more will be sent.
     async fn never_applied(&self, execution: &ExecutionRecord, plan: &Plan<'_>, code: &str) -> Result<ExecutionRecord, StoreError> {
         let settled = Settled::NotApplied { code: code.to_owned() };
-        self.found(execution, plan, "attempts", settled, None).await
+        self.found(execution, Some(plan), "attempts", settled, None).await
     }
 
     /// One look at what the backend took and had not finished. Nothing is ever sent for it.
@@ -147,20 +150,64 @@ impl Parts {
             Err(PlanError::AdapterChanged) => return self.hand_off(&execution, Reason::AdapterChanged).await,
             Err(PlanError::Store(error)) => return Err(error),
         };
+        let current = self.look_only(execution, &plan).await?;
+        let first = current.first_sent_at.unwrap_or(current.claimed_at);
+        if current.state == ExecutionState::Pending && self.clock.now() >= first.plus(PENDING_PATIENCE) {
+            return self.hand_off(&current, Reason::PendingTooLong).await;
+        }
+        Ok(current)
+    }
+
+    /// One look because of what the backend told by itself, at an execution that is over or in a person's hands.
+    pub(super) async fn look_because_told(&self, execution: ExecutionRecord) -> Result<ExecutionRecord, StoreError> {
+        let plan = match self.plan(&execution).await {
+            Ok(plan) => plan,
+            // The event was judged under the file that made the draft, so it has changed since: nothing can be read, and the event stays.
+            Err(PlanError::AdapterChanged) => {
+                tracing::error!(execution.id = %execution.id, "the backend told something and its file has changed: a person must look there");
+                let open = Settled::Indeterminate {
+                    code: Reason::AdapterChanged.as_str().to_owned(),
+                };
+                return self.found(&execution, None, Reason::AdapterChanged.as_str(), open, None).await;
+            }
+            Err(PlanError::Store(error)) => return Err(error),
+        };
+        let looked = self.look_only(execution, &plan).await?;
+        if looked.events.iter().any(|event| event.finding == EventFinding::Contradicts) {
+            tracing::error!(
+                execution.id = %looked.id, draft.id = %looked.draft, state = %looked.state,
+                "the backend shows as done what is known as not done: a person must look there"
+            );
+        }
+        Ok(looked)
+    }
+
+    /// Takes the look-up steps in their order until one changes something. Nothing is sent.
+    async fn look_only(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
+        let state = execution.state;
         let mut current = execution;
         // Where nothing can be read, the backend tells by itself or a person asks there. That it was thought of is written down, with the next time.
-        if plan.operation.reconcile().iter().all(Step::is_replay) {
+        let is_blind = |step: &Step| step.is_replay() || !step.applies(current.reference.as_deref());
+        if plan.operation.reconcile().iter().all(is_blind) {
             let open = Settled::Indeterminate {
                 code: "nothing_to_read".to_owned(),
             };
-            return self.found(&current, &plan, "nothing to read", open, None).await;
+            return self.found(&current, Some(plan), "nothing to read", open, None).await;
         }
         for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
             if !step.applies(current.reference.as_deref()) {
                 continue;
             }
-            current = self.look(current, &plan, step).await?;
-            if current.state != ExecutionState::Pending {
+            // What is over is looked at only while something was told that is not answered yet.
+            if matches!(
+                state,
+                ExecutionState::Applied | ExecutionState::NotApplied | ExecutionState::Aborted
+            ) && current.told(self.clock.now()).is_empty()
+            {
+                break;
+            }
+            current = self.look(current, plan, step).await?;
+            if current.state != state {
                 break;
             }
         }
@@ -220,7 +267,7 @@ impl Parts {
             }) => Settled::NotApplied { code: rule },
             // What the backend has said it took is not undone by a list that does not show it.
             Finding::Absent { proof: Some(proof) }
-                if execution.state != ExecutionState::Pending && self.absence_proven(&execution, step, proof) =>
+                if execution.state == ExecutionState::Indeterminate && self.absence_proven(&execution, step, proof) =>
             {
                 Settled::NotApplied {
                     code: "absence_proven".to_owned(),
@@ -233,8 +280,8 @@ impl Parts {
             }
             Finding::Found(_) | Finding::More(_) => inconclusive(),
         };
-        let looked = self.found(&execution, plan, step.name(), settled, answers.last()).await?;
-        if is_another {
+        let looked = self.found(&execution, Some(plan), step.name(), settled, answers.last()).await?;
+        if is_another && matches!(looked.state, ExecutionState::Indeterminate | ExecutionState::Pending) {
             return self.hand_off(&looked, Reason::OtherReference).await;
         }
         Ok(looked)
@@ -259,7 +306,7 @@ impl Parts {
     async fn found(
         &self,
         execution: &ExecutionRecord,
-        plan: &Plan<'_>,
+        plan: Option<&Plan<'_>>,
         step: &str,
         settled: Settled,
         answer: Option<&Answer>,
@@ -277,7 +324,9 @@ impl Parts {
             Settled::Applied { .. } | Settled::NotApplied { .. } => None,
             Settled::Pending { .. } => Some(look_again(execution, now)),
             Settled::Indeterminate { .. } if execution.state == ExecutionState::Pending => Some(look_again(execution, now)),
-            Settled::Indeterminate { .. } => Some(now.plus(self.pause(plan, tries, answer))),
+            // Looked at only because of what the backend told, and that has a time of its own.
+            Settled::Indeterminate { .. } if execution.state != ExecutionState::Indeterminate => None,
+            Settled::Indeterminate { .. } => plan.map(|plan| now.plus(self.pause(plan, tries, answer))),
         };
         let result = LookUpRecord {
             at: now,
@@ -292,6 +341,7 @@ impl Parts {
             settled,
             result,
             next_action_at,
+            events: execution.told(now),
         };
         Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value)
     }

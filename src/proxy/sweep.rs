@@ -16,6 +16,11 @@ impl Proxy {
                 ExecutionState::Claimed => self.begin(execution).await,
                 ExecutionState::Indeterminate if is_due(&execution, self) => self.reconcile(execution).await,
                 ExecutionState::Pending if is_due(&execution, self) => self.follow(execution).await,
+                ExecutionState::Applied | ExecutionState::NotApplied | ExecutionState::Aborted | ExecutionState::HandedOff
+                    if is_told(&execution, self) =>
+                {
+                    self.look_because_told(execution).await
+                }
                 _ => return,
             };
             execution = match step {
@@ -49,29 +54,40 @@ impl Proxy {
         let due = self.store.due(32).await?;
         let mut taken = 0;
         for execution in due {
-            let take = TakeOver {
-                execution: execution.id,
-                fence: execution.fence,
-                holder: self.settings.holder.clone(),
-                lease: self.settings.lease,
-            };
-            match self.store.take_over(self.op(None), take).await {
-                Ok(applied) => {
-                    taken += 1;
-                    let proxy = self.clone();
-                    self.tasks.spawn(async move { proxy.drive(applied.value).await });
-                }
-                // Another proxy was faster.
-                Err(StoreError::Rejected(_)) => {}
-                Err(error) => return Err(error),
-            }
+            taken += usize::from(self.attend(&execution).await?);
         }
         Ok(taken)
+    }
+
+    /// Takes the execution over and carries it on in a task of its own; whether it could be taken.
+    pub(super) async fn attend(&self, execution: &ExecutionRecord) -> Result<bool, StoreError> {
+        let take = TakeOver {
+            execution: execution.id,
+            fence: execution.fence,
+            holder: self.settings.holder.clone(),
+            lease: self.settings.lease,
+        };
+        match self.store.take_over(self.op(None), take).await {
+            Ok(applied) => {
+                let proxy = self.clone();
+                self.tasks.spawn(async move { proxy.drive(applied.value).await });
+                Ok(true)
+            }
+            // Another proxy has it, or was faster.
+            Err(StoreError::Rejected(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
 /// Whether it is to be looked at now, by whoever holds the lease; without one the next sweep takes it first.
 fn is_due(execution: &ExecutionRecord, proxy: &Proxy) -> bool {
     let now = proxy.clock.now();
-    now < execution.lease_until && execution.next_action_at.is_none_or(|at| at <= now)
+    now < execution.lease_until && (execution.next_action_at.is_none_or(|at| at <= now) || is_told(execution, proxy))
+}
+
+/// Whether the backend told something because of which it is to be looked at now.
+fn is_told(execution: &ExecutionRecord, proxy: &Proxy) -> bool {
+    let now = proxy.clock.now();
+    now < execution.lease_until && !execution.told(now).is_empty()
 }

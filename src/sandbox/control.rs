@@ -40,7 +40,14 @@ pub(super) fn answer(shared: &Shared, method: &str, path: &str, body: &[u8]) -> 
         ("POST", ["release"]) => Ok(Answer::ok(json!({ "released": shared.release() }))),
         ("POST", ["refunds", id]) => decode::<Settlement>(body).and_then(|settlement| {
             if shared.world().payments.settle(id, settlement.status) {
-                Ok(Answer::ok(json!({ "id": id, "status": settlement.status })))
+                let kind = match settlement.status {
+                    RefundStatus::Failed => "refund.failed",
+                    _ => "refund.updated",
+                };
+                let body = shared.event(kind, id).unwrap_or_default();
+                let signature = shared.signature(&body);
+                let event = json!({ "body": body, "stripe-signature": signature });
+                Ok(Answer::ok(json!({ "id": id, "status": settlement.status, "event": event })))
             } else {
                 Err(super::answer::missing("refund", id, "refund"))
             }

@@ -24,6 +24,8 @@ pub enum FaultKind {
     Hang,
     /// Nothing happens until the request is released; meanwhile its key is in flight.
     Hold,
+    /// The effect happens and its answer is stored; it is sent once the request is released.
+    HoldAfter,
     /// The effect happens as asked; the answer names one minor unit more.
     WrongAmount,
     /// The refund is taken in and its status is `pending`.

@@ -5,6 +5,7 @@
 mod answer;
 mod control;
 mod endpoint;
+mod event;
 mod fault;
 mod idempotency;
 mod lie;
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::secret::Secret;
 
+pub use event::event_signature;
 pub use fault::{Fault, FaultKind, FaultMatch};
 pub use payments::{Refund, RefundStatus};
 pub use seen::{KeyUsed, SeenRequest};
@@ -48,6 +50,8 @@ pub struct SandboxConfig {
     pub read_key: Secret,
     /// The key that may read and write.
     pub write_key: Secret,
+    /// The secret under which the desk signs events; without one it signs none.
+    pub webhook_secret: Option<Secret>,
     /// How long an idempotency key replays its first answer; after that the same key runs anew.
     pub idempotency_window: Duration,
     /// Where `created` times and the age of keys come from.
@@ -65,6 +69,7 @@ impl SandboxConfig {
             port: 0,
             read_key: key("rk_sandbox"),
             write_key: key("sk_sandbox"),
+            webhook_secret: None,
             idempotency_window: IDEMPOTENCY_WINDOW,
             clock,
             entropy,
@@ -173,6 +178,13 @@ impl RunningSandbox {
     #[must_use = "whether there was such a refund"]
     pub fn settle(&self, refund: &str, status: RefundStatus) -> bool {
         self.shared.world().payments.settle(refund, status)
+    }
+
+    /// What the provider tells of a refund as it stands: the bytes of an event of this type; `None` if there is no such refund. See
+    /// [`event_signature`].
+    #[must_use]
+    pub fn event(&self, kind: &str, refund: &str) -> Option<String> {
+        self.shared.event(kind, refund)
     }
 
     /// Stops accepting, cuts every open connection, and waits until all of them are gone.

@@ -95,6 +95,10 @@ impl Payments {
         found.map(|refund| refund.status = status).is_some()
     }
 
+    pub(super) fn find_refund(&self, id: &str) -> Option<&Refund> {
+        self.refunds.iter().find(|refund| refund.id == id)
+    }
+
     fn amount_refunded(&self, charge: &str) -> i64 {
         let back = self.refunds.iter().filter(|refund| refund.charge == charge && refund.holds_money());
         back.map(|refund| refund.amount).sum()
@@ -172,7 +176,7 @@ impl Payments {
     }
 
     pub(super) fn refund(&self, id: &str) -> Answered {
-        match self.refunds.iter().find(|refund| refund.id == id) {
+        match self.find_refund(id) {
             Some(refund) => Ok(Outcome::Unchanged(Answer::ok(json!(refund)))),
             None => Err(missing("refund", id, "refund")),
         }

@@ -43,6 +43,7 @@ const OVERSIZE: usize = 4 * 1024 * 1024;
 pub(super) struct Shared {
     pub(super) read_key: Secret,
     pub(super) write_key: Secret,
+    webhook_secret: Option<Secret>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     closing: CancellationToken,
@@ -70,6 +71,7 @@ impl Shared {
             world: Mutex::new(World::seeded(&config)),
             read_key: config.read_key,
             write_key: config.write_key,
+            webhook_secret: config.webhook_secret,
             clock: config.clock,
             entropy: config.entropy,
             closing,
@@ -82,6 +84,18 @@ impl Shared {
     /// The books, locked. A panic elsewhere cannot leave them half written: every change is one step.
     pub(super) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bytes of an event about a refund as it stands.
+    pub(super) fn event(&self, kind: &str, refund: &str) -> Option<String> {
+        let refund = self.world().payments.find_refund(refund).cloned()?;
+        Some(super::event::body(kind, &refund, self.clock.now(), self.entropy.as_ref()))
+    }
+
+    /// The signature for these bytes now, if there is a secret to sign with.
+    pub(super) fn signature(&self, body: &str) -> Option<String> {
+        let secret = self.webhook_secret.as_ref()?;
+        Some(super::event::event_signature(secret, self.clock.now(), body))
     }
 
     pub(super) fn held_now(&self) -> usize {
@@ -265,6 +279,10 @@ async fn answered(shared: &Shared, lie: &Mutex<Option<Script>>, request: Request
         Some(FaultKind::Hang) => {
             shared.closing.cancelled().await;
             Err(Dropped)
+        }
+        Some(FaultKind::HoldAfter) => {
+            shared.hold().await;
+            Ok(visit.send(&answer))
         }
         Some(FaultKind::Truncate) => {
             let response = visit.send(&answer);

@@ -205,17 +205,34 @@ fn files(options: &Options, adapters: &[(String, String)], outside: &Outside) ->
             )?;
         }
     }
+    for (file, text) in adapters {
+        let name = webhook_file(file.trim_end_matches(".toml"));
+        if text.contains(&format!("secrets/{name}\"")) {
+            // Fits nobody's signature until the backend's own secret is put in its place, or the sandbox's.
+            let secret = fresh_secret(&*outside.entropy).0;
+            write(&dir.join("secrets").join(name), &format!("whsec_{}", secret.expose()), 0o600)?;
+        }
+    }
     KeyRing::generate(&dir.join("keys"), outside.clock.now(), KEY_LIFETIME, &*outside.entropy).map_err(|error| error.to_string())?;
     Ok(())
+}
+
+/// The file with the secrets under which a backend signs its events, in a working directory.
+fn webhook_file(backend: &str) -> String {
+    format!("{backend}-webhook")
 }
 
 /// The shipped file names environment variables; a working directory keeps its secrets in files of its own.
 fn with_secret_files(text: &str, backend: &str) -> String {
     let upper = backend.to_ascii_uppercase();
-    ["facts", "read", "write"].iter().fold(text.to_owned(), |text, word| {
+    let text = ["facts", "read", "write"].iter().fold(text.to_owned(), |text, word| {
         let variable = format!("{{ env = \"WRIT_{upper}_{}_KEY\" }}", word.to_ascii_uppercase());
         text.replace(&variable, &format!("{{ file = \"../../secrets/{backend}-{word}\" }}"))
-    })
+    });
+    text.replace(
+        &format!("{{ env = \"WRIT_{upper}_WEBHOOK_SECRETS\" }}"),
+        &format!("{{ file = \"../../secrets/{}\" }}", webhook_file(backend)),
+    )
 }
 
 fn configuration(options: &Options) -> String {

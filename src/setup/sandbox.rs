@@ -35,6 +35,8 @@ pub struct ExpectedSandbox {
     pub read_key: Secret,
     /// The key that may read and write.
     pub write_key: Secret,
+    /// The secret under which its events are signed; a directory that was made before there were events has none.
+    pub webhook_secret: Option<Secret>,
 }
 
 /// The port and the keys that the working directory expects its sandbox to have.
@@ -68,6 +70,7 @@ pub fn sandbox_of(dir: &Path) -> Result<ExpectedSandbox, String> {
             port,
             read_key: key("stripe-read", "rk_sandbox_")?,
             write_key: key("stripe-write", "sk_sandbox_")?,
+            webhook_secret: key(&super::webhook_file("stripe"), "whsec_").ok(),
         }),
         _ => Err(not_one()),
     }

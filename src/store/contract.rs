@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use super::error::StoreError;
 use super::health::Health;
 use super::intent::{
-    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft,
-    Proposed, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
@@ -128,6 +128,9 @@ pub trait Store: Send + Sync {
     /// `credential.revoke`; one that is spent or ended stays as it is.
     async fn revoke_credential(&self, op: Op, revoke: RevokeCredential) -> Result<Applied<CredentialRecord>, StoreError>;
 
+    /// Writes a backend's event down, once: the same again writes nothing, the same id with other content is rejected.
+    async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError>;
+
     /// Takes this process's clock for right, though later times are written down: the only way back after a clock that had run far ahead.
     /// What was begun by those times ends. Refused unless the clock is behind, and unless the caller names the latest time.
     async fn accept_clock(&self, op: Op, accept: AcceptClock) -> Result<Applied<ClockAccepted>, StoreError>;
@@ -209,7 +212,10 @@ pub trait Store: Send + Sync {
     /// The execution of a draft.
     async fn execution_of(&self, draft: DraftId) -> Result<Option<ExecutionRecord>, StoreError>;
 
-    /// Executions whose outcome is open and whose lease ran out, or whose next action is due; oldest first.
+    /// The execution that an event's marks name.
+    async fn marked(&self, marks: EventMarks) -> Result<Option<ExecutionRecord>, StoreError>;
+
+    /// Executions whose outcome is open and whose lease ran out, or whose next action is due, or that an event waits for; oldest first.
     async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError>;
 
     /// Executions that were handed to a person, in the order of their ids.

@@ -94,6 +94,9 @@ pub enum Rejection {
     /// The client's `Idempotency-Key` was used with another request.
     #[error("the Idempotency-Key was used with another request")]
     RequestKeyReused,
+    /// The backend's event came before with other content.
+    #[error("event {0} came before with other content")]
+    EventReused(String),
     /// The operation id was used with other input.
     #[error("the operation id was used with other input")]
     OperationReused,

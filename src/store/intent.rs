@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{AttemptResult, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict};
+use super::record::{AttemptResult, DraftRecord, EventFinding, ExecutionRecord, LookUpRecord, Said, SignedRecord, StoredVerdict};
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, RecordId};
@@ -327,6 +327,79 @@ pub struct LookUp {
     pub result: LookUpRecord,
     /// When the sweep should look at it next, if it is not over.
     pub next_action_at: Option<Timestamp>,
+    /// The backend's events that were waiting for a look when this one began.
+    pub events: Vec<String>,
+}
+
+/// What an event that agrees with its draft is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Weight {
+    /// A look at the backend; only what that shows counts.
+    Look,
+    /// Its own word counts.
+    Word,
+}
+
+/// What a backend's event is about.
+#[derive(Debug, Clone, Serialize)]
+pub enum About {
+    /// Nothing that changes anything.
+    Nothing {
+        /// Why.
+        finding: EventFinding,
+        /// The execution it names, if it names one.
+        execution: Option<ExecutionId>,
+    },
+    /// An execution, with whose draft it agrees.
+    Execution {
+        /// The execution.
+        execution: ExecutionId,
+        /// What it says.
+        said: Said,
+        /// The backend's own id of what was made.
+        reference: Option<String>,
+        /// The backend file's rule.
+        rule: String,
+        /// What it is good for.
+        weight: Weight,
+    },
+}
+
+/// A backend's event, signed by it, to be written down.
+#[derive(Debug, Clone, Serialize)]
+pub struct Receive {
+    /// The backend.
+    pub backend: BackendName,
+    /// The backend's own id of it.
+    pub event: String,
+    /// Its type, in the backend's words.
+    pub kind: String,
+    /// SHA-256 of its bytes.
+    pub content: Digest,
+    /// What it is about.
+    pub about: About,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// What was made of it so far.
+    pub finding: EventFinding,
+    /// Whether it came for the first time; otherwise nothing was written.
+    pub first: bool,
+}
+
+/// By what an event names an execution, the surest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventMarks {
+    /// The backend.
+    pub backend: BackendName,
+    /// The draft.
+    pub draft: Option<DraftId>,
+    /// The idempotency key, as the event has it.
+    pub key: Option<String>,
+    /// The backend's own id of what was made.
+    pub reference: Option<String>,
 }
 
 /// An execution to be handed to a person.

@@ -271,6 +271,9 @@ pub struct ExecutionRecord {
     pub attempts: Vec<AttemptRecord>,
     /// Every look-up, oldest first.
     pub lookups: Vec<LookUpRecord>,
+    /// What the backend told about it by itself, in the order in which it came.
+    #[serde(default)]
+    pub events: Vec<EventRecord>,
 }
 
 impl ExecutionRecord {
@@ -299,6 +302,13 @@ impl ExecutionRecord {
             idempotency_key: self.key,
             fence: self.fence,
         }
+    }
+
+    /// The events because of which the backend is to be looked at now.
+    #[must_use]
+    pub fn told(&self, now: Timestamp) -> Vec<String> {
+        let due = self.events.iter().filter(|event| event.look_at.is_some_and(|at| at <= now));
+        due.map(|event| event.id.clone()).collect()
     }
 
     /// Whether an earlier attempt may have had its effect: one without a result, or with one that proves nothing.
@@ -362,6 +372,97 @@ pub struct LookUpRecord {
     pub status: Option<u16>,
     /// SHA-256 of the answer's body.
     pub body_sha256: Option<Digest>,
+}
+
+/// What a backend's event says became of a draft's effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// It stands.
+    Applied,
+    /// It is under way.
+    Pending,
+    /// It failed.
+    Failed,
+}
+
+impl Said {
+    /// The word used in the store and in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Pending => "pending",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was made of a backend's event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventFinding {
+    /// It is about nothing that was executed here.
+    NotOurs,
+    /// It names a draft that was never executed.
+    NotExecuted,
+    /// It names a draft and does not say what the draft says.
+    Disagrees,
+    /// It cannot be judged: the backend's file has changed since the draft was made.
+    AdapterChanged,
+    /// It says what is known.
+    Agrees,
+    /// The backend is to be looked at because of it.
+    Waits,
+    /// Its own word counted.
+    Believed,
+    /// A look at the backend showed what it says.
+    Confirmed,
+    /// A look at the backend showed what came after it.
+    Late,
+    /// The backend never showed what it says.
+    NotConfirmed,
+    /// It says that something was done that is known as certainly not done; a person must look.
+    Contradicts,
+}
+
+impl EventFinding {
+    /// The word used in the store and in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotOurs => "not_ours",
+            Self::NotExecuted => "not_executed",
+            Self::Disagrees => "disagrees",
+            Self::AdapterChanged => "adapter_changed",
+            Self::Agrees => "agrees",
+            Self::Waits => "waits",
+            Self::Believed => "believed",
+            Self::Confirmed => "confirmed",
+            Self::Late => "late",
+            Self::NotConfirmed => "not_confirmed",
+            Self::Contradicts => "contradicts",
+        }
+    }
+}
+
+/// One event of the backend's about an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// The backend's own id of it.
+    pub id: String,
+    /// Its type, in the backend's words.
+    pub kind: String,
+    /// When it came.
+    pub at: Timestamp,
+    /// What it says, if it agrees with the draft.
+    pub said: Option<Said>,
+    /// The backend's own id of what was made, as the event has it.
+    pub reference: Option<String>,
+    /// What was made of it.
+    pub finding: EventFinding,
+    /// When the backend is to be looked at because of it; absent once that is over.
+    pub look_at: Option<Timestamp>,
 }
 
 /// A registered client and the hash of its secret.

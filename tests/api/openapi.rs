@@ -36,6 +36,7 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/v1/stops", &["get", "post"]),
     ("/v1/stops/{id}", &["get"]),
     ("/v1/stops/{id}/resume", &["post"]),
+    ("/v1/webhooks/{backend}", &["post"]),
 ];
 
 const METHODS: [&str; 7] = ["get", "post", "put", "delete", "patch", "options", "trace"];
@@ -70,7 +71,7 @@ async fn the_router_answers_exactly_what_is_listed() {
         for method in METHODS {
             let request = Request::builder()
                 .method(method.to_uppercase().as_str())
-                .uri(path.replace("{id}", "x"))
+                .uri(path.replace("{id}", "x").replace("{backend}", "x"))
                 .body(Body::empty());
             let reply = world.send(request.unwrap()).await;
             assert_eq!(reply.status == 405, !methods.contains(&method), "{method} {path} {}", reply.body);
@@ -104,6 +105,7 @@ async fn every_reference_leads_somewhere_and_every_call_says_who_may_make_it() {
             let expected = match path.as_str() {
                 path if open.iter().any(|start| path.starts_with(start)) => None,
                 "/v1/executions" => Some("credential"),
+                "/v1/webhooks/{backend}" => Some("signature"),
                 _ => Some("client"),
             };
             assert_eq!(scheme.map(String::as_str), expected, "{method} {path}");

@@ -20,6 +20,7 @@ const GROUPS: &[(&str, Code)] = &[
     ("The token endpoint", Code::GrantTypeUnsupported),
     ("Credentials and executions", Code::CredentialMissing),
     ("Stops, and what is taken back", Code::Stopped),
+    ("Events of a backend's", Code::EventSignatureInvalid),
     ("The service itself", Code::StoreUnavailable),
 ];
 

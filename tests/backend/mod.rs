@@ -4,6 +4,7 @@ mod support;
 
 mod answers;
 mod dialects;
+mod events;
 mod examples;
 mod loader;
 mod lookups;

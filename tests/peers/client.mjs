@@ -3,6 +3,7 @@
 // Usage: client.mjs URL charge AMOUNT CURRENCY SOURCE prints the charge; SOURCE is a token, or `card` where there are no tokens
 //        client.mjs URL refund CHARGE AMOUNT KEY    prints the refund, or {"error": {"status", "code", "type"}}
 //        client.mjs URL show CHARGE                 prints the charge and its refunds
+//        client.mjs URL sign SECRET SECONDS BODY    prints {"header"}: the signature of an event
 import Stripe from 'stripe';
 
 const [address, verb, ...rest] = process.argv.slice(2);
@@ -20,6 +21,9 @@ const verbs = {
       if (!(error instanceof Stripe.errors.StripeError)) throw error;
       return { error: { status: error.statusCode, code: error.code, type: error.type } };
     }),
+  sign: (secret, seconds, payload) => ({
+    header: stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: Number(seconds) }),
+  }),
   show: async (charge) => ({
     charge: await stripe.charges.retrieve(charge),
     refunds: (await stripe.refunds.list({ charge, limit: 100 })).data,

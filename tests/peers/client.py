@@ -3,6 +3,7 @@
 Usage: client.py URL charge AMOUNT CURRENCY SOURCE prints the charge; SOURCE is a token, or `card` where there are no tokens
        client.py URL refund CHARGE AMOUNT KEY    prints the refund, or {"error": {"status", "code", "type"}}
        client.py URL show CHARGE                 prints the charge and its refunds
+       client.py URL verify SECRET HEADER BODY       prints {"verified": whether the signature of an event fits}
 """
 
 import json
@@ -33,6 +34,12 @@ def main(url: str, verb: str, *rest: str) -> dict:
                 code = (error.json_body or {}).get("error", {}).get("code")
                 return {"error": {"status": error.http_status, "code": code, "type": type(error).__name__}}
             return refund.to_dict()
+        case "verify", secret, header, body:
+            try:
+                stripe.WebhookSignature.verify_header(body, header, secret, tolerance=None)
+            except stripe.SignatureVerificationError:
+                return {"verified": False}
+            return {"verified": True}
         case "show", charge:
             refunds = client.v1.refunds.list(params={"charge": charge, "limit": 100})
             return {"charge": client.v1.charges.retrieve(charge).to_dict(), "refunds": [refund.to_dict() for refund in refunds.data]}

@@ -1,6 +1,7 @@
 //! Programs that nobody here wrote: what they do by themselves, so that the other tests can rely on it.
 
 mod cutting;
+mod events;
 mod payments;
 mod refunds;
 

@@ -1,5 +1,7 @@
 """Starts localstripe on 127.0.0.1 only; its own command listens on every interface.
 
+Besides its own paths, `POST /_config/refunds/{id}/fail` lets a refund fail later on and has localstripe tell so: it signs and delivers the event itself.
+
 Usage: start_localstripe.py [PORT]. Prints the URL once it listens; ends when its standard input is closed.
 It ignores idempotency keys, so each POST that reaches it is one refund more.
 """
@@ -10,11 +12,22 @@ import sys
 import threading
 
 from aiohttp import web
-from localstripe.resources import Store
+from localstripe.resources import Event, Refund, Store
 from localstripe.server import app
+from localstripe.webhooks import schedule_webhook
 
 # The state file has one fixed name for the whole machine: servers would read and overwrite each other's.
 Store.dump_to_disk = lambda self: None
+
+
+async def fail(request: web.Request) -> web.Response:
+    refund = Refund._api_retrieve(request.match_info["id"])
+    refund.status = "failed"
+    schedule_webhook(Event("refund.failed", refund))
+    return web.json_response({"id": refund.id, "status": refund.status})
+
+
+app.router.add_post("/_config/refunds/{id}/fail", fail)
 
 
 def end_with_the_parent() -> None:

@@ -20,4 +20,5 @@ mod stops;
 mod store_fails;
 mod support;
 mod together;
+mod told;
 mod window;

@@ -400,6 +400,7 @@ impl World {
                 body_sha256: None,
             },
             next_action_at: Some(self.now().plus(MINUTE)),
+            events: Vec::new(),
         }
     }
 

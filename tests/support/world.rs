@@ -19,10 +19,11 @@ use writ::approval::RecordSigner;
 use writ::audit::{Actor, ActorKind};
 use writ::config::Config;
 use writ::domain::approval::{Claims, Decision};
-use writ::domain::clock::Entropy;
+use writ::domain::clock::{Clock as _, Entropy};
 use writ::domain::id::OperationId;
 use writ::domain::principal::{Client, KeyKind};
 use writ::domain::secret::Secret;
+use writ::domain::time::Timestamp;
 use writ::sandbox::{RunningSandbox, Sandbox, SandboxConfig, demo};
 use writ::setup::{self, Approvers, Created, Endpoint, Options};
 
@@ -89,6 +90,8 @@ pub struct Setup {
     pub stripe: Option<String>,
     /// Further backends: the example file's name without `.toml`, and where its server is. Their secrets come from [`World::env`].
     pub examples: Vec<(&'static str, String)>,
+    /// When the world begins, if not when the test's clock does; not before that.
+    pub starts: Option<Timestamp>,
 }
 
 impl Setup {
@@ -110,6 +113,9 @@ impl World {
     /// A world of which something is different.
     pub async fn with(setup: Setup) -> Self {
         let clock = Arc::new(ManualClock::new());
+        if let Some(starts) = setup.starts {
+            clock.advance(starts.since(clock.now()));
+        }
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
         let sandbox = Sandbox::start(SandboxConfig::new(clock.clone(), entropy.clone())).await.unwrap();
         let dir = tempfile::tempdir().unwrap();

@@ -160,6 +160,12 @@ codes! {
     ApprovalUsed = "approval_used", 409, "What the approval released has run, and its outcome is known.";
     TokenOfAnotherClient = "token_of_another_client", 403, "The credential was issued to another client.";
 
+    EventSignatureInvalid = "event_signature_invalid", 400, "The event is not signed, or not under a secret that is known here.";
+    EventTimeRefused = "event_time_refused", 400, "The event was signed too long ago, or in the future.";
+    EventMalformed = "event_malformed", 400, "The event is not JSON, has a key twice, or lacks its id or type.";
+    EventReused = "event_reused", 409, "An event with this id came before with other content.";
+    EventTooEarly = "event_too_early", 503, "The request the event is about is still under way.";
+
     StoreUnavailable = "store_unavailable", 503, "The store did not take it; nothing was changed. Try again.";
     StoreAmbiguous = "store_ambiguous", 503, "The store did not say whether it took it; ask for the state before trying again.";
     ClockBehind = "clock_behind", 503, "The clock is behind the latest time in the store; nothing new begins until it is past it.";

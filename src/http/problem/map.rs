@@ -2,10 +2,11 @@
 
 use super::{Code, Fault, Problem, chain};
 use crate::approval::RecordError;
+use crate::backend::EventError;
 use crate::broker::{AcceptError, DecideError, ExchangeError, ProposeError, RevokeApprovalError, StopError, TokenCallError, WithdrawError};
 use crate::domain::json::JsonError;
 use crate::domain::lifecycle::DraftState;
-use crate::proxy::{ExecuteError, ReadDenied};
+use crate::proxy::{EventDenied, ExecuteError, ReadDenied};
 use crate::store::health::Pause;
 use crate::store::{Rejection, StoreError};
 use crate::token::TokenError;
@@ -13,6 +14,23 @@ use crate::token::TokenError;
 impl From<JsonError> for Problem {
     fn from(error: JsonError) -> Self {
         Self::at(Code::JsonInvalid, error.pointer, error.reason)
+    }
+}
+
+impl From<EventDenied> for Problem {
+    fn from(denied: EventDenied) -> Self {
+        let detail = denied.to_string();
+        match denied {
+            EventDenied::NotDeclared | EventDenied::Refused(EventError::NotDeclared) => Self::new(Code::NotFound, detail),
+            EventDenied::Refused(EventError::SignatureMissing | EventError::SignatureInvalid) => {
+                Self::new(Code::EventSignatureInvalid, detail)
+            }
+            EventDenied::Refused(EventError::Time(_)) => Self::new(Code::EventTimeRefused, detail),
+            EventDenied::Refused(EventError::Malformed(_)) => Self::new(Code::EventMalformed, detail),
+            EventDenied::Reused => Self::new(Code::EventReused, detail),
+            EventDenied::TooEarly => Self::new(Code::EventTooEarly, detail),
+            EventDenied::Store(error) => error.into(),
+        }
     }
 }
 
@@ -60,6 +78,7 @@ impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
         match rejection {
+            Rejection::EventReused(_) => Self::new(Code::EventReused, detail),
             Rejection::NotFound => Self::new(Code::NotFound, "there is no such thing, or it is not yours"),
             Rejection::DraftIs(state) => Self::new(Code::DraftClosed, detail).with_state(state),
             Rejection::ApprovalIs(_) => Self::new(Code::ApprovalDecided, format!("{detail}; the first decision stands")),

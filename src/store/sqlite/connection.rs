@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0002_handoffs.sql"),
     include_str!("schema/0003_stops.sql"),
     include_str!("schema/0004_client_certificates.sql"),
+    include_str!("schema/0005_backend_events.sql"),
 ];
 
 /// Why the store could not be opened.

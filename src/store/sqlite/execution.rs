@@ -17,6 +17,16 @@ use crate::store::record::{Closing, DraftRecord, ExecutionRecord};
 /// The states in which an execution can change hands.
 const TAKEABLE: &[ExecutionState] = &[ExecutionState::Pending, ExecutionState::Indeterminate, ExecutionState::HandedOff];
 
+/// The states in which an execution can change hands while an event of the backend's waits for a look.
+const TAKEABLE_WHEN_TOLD: &[ExecutionState] = &[
+    ExecutionState::Pending,
+    ExecutionState::Indeterminate,
+    ExecutionState::HandedOff,
+    ExecutionState::Applied,
+    ExecutionState::NotApplied,
+    ExecutionState::Aborted,
+];
+
 /// `credential.redeem`, `draft.consume` and `execution.claim`.
 pub(super) fn redeem(step: &mut Step<'_>, redeem: &Redeem) -> Result<Redeemed, Failure> {
     let credential = rows::credential(step.connection, redeem.credential)?.ok_or(Rejection::NotFound)?;
@@ -100,7 +110,13 @@ pub(super) fn take_over(step: &mut Step<'_>, take: &TakeOver) -> Result<Executio
         }
         .into());
     }
-    let is_open = matches!(was.state, ExecutionState::Claimed | ExecutionState::Dispatched) || TAKEABLE.contains(&was.state);
+    // What is over changes hands only to be looked at because of what the backend told.
+    let takeable = if was.told(step.wall).is_empty() {
+        TAKEABLE
+    } else {
+        TAKEABLE_WHEN_TOLD
+    };
+    let is_open = matches!(was.state, ExecutionState::Claimed | ExecutionState::Dispatched) || takeable.contains(&was.state);
     if is_open && step.wall < was.lease_until {
         return Err(Rejection::Leased(was.lease_until).into());
     }
@@ -125,7 +141,7 @@ pub(super) fn take_over(step: &mut Step<'_>, take: &TakeOver) -> Result<Executio
             })?;
         }
         _ => {
-            step.keep_execution(&was, take.fence, TAKEABLE, &then)?;
+            step.keep_execution(&was, take.fence, takeable, &then)?;
             let event = step.about_execution(EventKind::Note(Note::TakeOver), &then)?;
             step.emit(event)?;
         }

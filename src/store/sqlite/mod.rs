@@ -25,6 +25,7 @@ mod rows;
 mod step;
 mod stop;
 mod sweep;
+mod told;
 mod vote;
 mod writer;
 
@@ -48,8 +49,8 @@ use self::writer::Writer;
 use super::contract::OperationOutcome;
 use super::health::{FileState, Health, Reserve, Trouble};
 use super::intent::{
-    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, HandOff, HandoffFilter, Issue, Known, LookUp, NewDraft,
-    Proposed, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
     ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
@@ -226,6 +227,10 @@ impl Store for SqliteStore {
         self.once(op, "revoke_credential", revoke, revoke::credential).await
     }
 
+    async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError> {
+        self.once(op, "receive", receive, told::receive).await
+    }
+
     async fn accept_clock(&self, op: Op, accept: AcceptClock) -> Result<Applied<ClockAccepted>, StoreError> {
         self.once(op, "accept_clock", accept, accept::accept_clock).await
     }
@@ -342,6 +347,10 @@ impl Store for SqliteStore {
 
     async fn execution_of(&self, draft: DraftId) -> Result<Option<ExecutionRecord>, StoreError> {
         self.readers.read(move |connection| rows::execution_of(connection, draft)).await
+    }
+
+    async fn marked(&self, marks: EventMarks) -> Result<Option<ExecutionRecord>, StoreError> {
+        self.readers.read(move |connection| told::marked(connection, &marks)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<ExecutionRecord>, StoreError> {

@@ -4,13 +4,14 @@ use rusqlite::named_params;
 
 use super::failure::Failure;
 use super::step::{Step, whole};
+use super::told;
 use crate::audit::{AttemptPart, EventBody, EventKind, EventOutcome, Note, ProviderPart};
 use crate::domain::digest::Digest;
 use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::intent::{HandOff, LookUp, Reopen, Resolution, Resolve, Settle, Settled};
-use crate::store::record::{AttemptResult, ExecutionRecord, HandedOff, LookUpRecord};
+use crate::store::record::{AttemptResult, ExecutionRecord, HandedOff, LookUpRecord, Said};
 
 impl Settled {
     fn reference(&self) -> Option<&String> {
@@ -32,6 +33,16 @@ impl Settled {
             Self::Applied { .. } => EventOutcome::Ok,
             Self::NotApplied { .. } => EventOutcome::Failed,
             Self::Pending { .. } | Self::Indeterminate { .. } => EventOutcome::Unknown,
+        }
+    }
+
+    /// What a look at the backend that came to this showed; nothing if it decided nothing.
+    const fn shown(&self) -> Option<Said> {
+        match self {
+            Self::Applied { .. } => Some(Said::Applied),
+            Self::Pending { .. } => Some(Said::Pending),
+            Self::NotApplied { .. } => Some(Said::Failed),
+            Self::Indeterminate { .. } => None,
         }
     }
 
@@ -78,6 +89,9 @@ pub(super) fn settle(step: &mut Step<'_>, settle: &Settle) -> Result<ExecutionRe
         return Err(Rejection::AttemptInDoubt(n).into());
     }
     fill_attempt(step, &was, settle.attempt, result)?;
+    if let Some(said) = settle.settled.shown() {
+        told::agree(step, was.id, said)?;
+    }
     finish(step, &was, &settle.settled)
 }
 
@@ -128,7 +142,12 @@ fn fill_attempt(step: &Step<'_>, was: &ExecutionRecord, n: u32, result: &Attempt
     if filled == 1 { Ok(()) } else { Err(Rejection::NotFound.into()) }
 }
 
-fn after(was: &ExecutionRecord, settled: &Settled, next_action_at: Option<Timestamp>, lease_until: Timestamp) -> ExecutionRecord {
+pub(super) fn after(
+    was: &ExecutionRecord,
+    settled: &Settled,
+    next_action_at: Option<Timestamp>,
+    lease_until: Timestamp,
+) -> ExecutionRecord {
     ExecutionRecord {
         lease_until,
         next_action_at: next_action_at.filter(|_| !settled.is_final()),
@@ -151,7 +170,14 @@ pub(super) fn look_up(step: &mut Step<'_>, look_up: &LookUp) -> Result<Execution
     let was = step.execution(look_up.execution)?;
     let result = &look_up.result;
     let is_pending = was.state == ExecutionState::Pending;
+    // What is over is looked at only because of what the backend told, and only one thing changes it: that what was done has failed since.
+    let is_over = matches!(
+        was.state,
+        ExecutionState::Applied | ExecutionState::NotApplied | ExecutionState::Aborted
+    );
     let transition = match &look_up.settled {
+        Settled::NotApplied { .. } if was.state == ExecutionState::Applied => Some(T::Reopen),
+        _ if is_over => None,
         Settled::Applied { .. } if is_pending => Some(T::ConfirmApplied),
         Settled::NotApplied { .. } if is_pending => Some(T::Reopen),
         Settled::Pending { .. } if is_pending => None,
@@ -171,20 +197,44 @@ pub(super) fn look_up(step: &mut Step<'_>, look_up: &LookUp) -> Result<Execution
         }),
         ..event
     };
-    let then = after(&was, &look_up.settled, look_up.next_action_at, was.lease_until);
-    if was.fence == look_up.fence && was.state == ExecutionState::Applied {
+    let then = if is_over && transition.is_none() {
+        ExecutionRecord {
+            lease_until: step.wall,
+            ..was.clone()
+        }
+    } else {
+        after(&was, &look_up.settled, look_up.next_action_at, was.lease_until)
+    };
+    let is_told = was.events.iter().any(|e| e.look_at.is_some() && look_up.events.contains(&e.id));
+    if was.fence == look_up.fence && is_over && !is_told {
         return Err(Rejection::ExecutionIs(was.state).into());
     }
     match transition {
         Some(transition) => step.move_execution(&was, transition, look_up.fence, &then, fill)?,
         None => {
-            let open = [ExecutionState::Indeterminate, ExecutionState::HandedOff, ExecutionState::Pending];
-            step.keep_execution(&was, look_up.fence, &open, &then)?;
+            let now_in = [was.state];
+            let open: &[ExecutionState] = if is_over {
+                &now_in
+            } else {
+                &[ExecutionState::Indeterminate, ExecutionState::HandedOff, ExecutionState::Pending]
+            };
+            step.keep_execution(&was, look_up.fence, open, &then)?;
             let event = step.about_execution(EventKind::Note(Note::LookUp), &then)?;
             step.emit(fill(event))?;
         }
     }
     insert_look_up(step, &was, result)?;
+    let state = transition.map_or(was.state, ExecutionTransition::to);
+    if told::answer(step, &was, &then, &look_up.events, look_up.settled.shown(), state)? {
+        let event = step.about_execution(EventKind::Note(Note::Contradicted), &then)?;
+        step.emit(EventBody {
+            outcome: EventOutcome::Unknown,
+            ..fill(event)
+        })?;
+    }
+    if is_over {
+        return step.execution(was.id);
+    }
     finish(step, &was, &look_up.settled)
 }
 

@@ -66,6 +66,7 @@ pub(super) fn due(connection: &Connection, now: Timestamp, limit: u32) -> Result
          WHERE lease_until <= :now AND (
             (state IN (SELECT value FROM json_each(:by_itself)) AND (next_action_at IS NULL OR next_action_at <= :now))
             OR (state IN (SELECT value FROM json_each(:when_asked)) AND next_action_at <= :now))
+         UNION SELECT e.id FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at <= :now AND e.lease_until <= :now
          ORDER BY id LIMIT :limit",
         named_params! {
             ":now": now.millis(), ":limit": limit, ":by_itself": words(BY_ITSELF, ExecutionState::as_str),

@@ -304,6 +304,7 @@ fn execution_where(connection: &Connection, what: &str, id: &str) -> Result<Opti
             [&id],
             look_up_row,
         )?,
+        events: super::told::of(connection, &id)?,
         ..execution
     }))
 }
@@ -338,6 +339,7 @@ fn execution_row(row: &Row<'_>) -> Result<ExecutionRecord, Failure> {
         changed_at: at(row, "changed_at")?,
         attempts: Vec::new(),
         lookups: Vec::new(),
+        events: Vec::new(),
     })
 }
 
