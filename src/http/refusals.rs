@@ -192,7 +192,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("list_handoffs", &[CLIENT, PARAMETERS]),
     ("show_handoff", &[CLIENT, ONE]),
     ("take_event", &[ONE, CHANGE, EVENT]),
-    ("place_stop", &[CLIENT, BODY, CHANGE, &[C::OperationUnknown]]),
+    ("place_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::OperationUnknown]]),
     ("list_stops", &[CLIENT, PARAMETERS]),
     ("show_stop", &[CLIENT, ONE]),
     ("resume_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::StopOfAllTenants]]),

@@ -14,7 +14,9 @@ response_schema_conformance,unsupported_method,allow_header_conformance,ignored_
 /// Drives the server as one client, or as nobody. The cases follow from the seed, so that they are the same ones each time.
 fn hold(client: Option<&str>, examples: u32) {
     let Some(mut python) = python() else { return };
-    let run = Running::logging("warn");
+    // Far above what is sent here: a call that is refused for its rate says nothing of the rest.
+    let limits = "[limits]\nclient_rate = 60000\nclient_burst = 10000\nfailure_rate = 60000\nfailure_burst = 10000\nall_failures_rate = 60000\nall_failures_burst = 10000\n[log]";
+    let run = Running::edited(|work| work.edit("writ.toml", "[log]", limits));
     let held = run.held();
     let approved = run.proposed(4_000);
     let credential = client.map(|_| run.credential(&approved));

@@ -271,10 +271,15 @@ impl Running {
 
     /// With this filter on its log.
     pub fn logging(filter: &str) -> Self {
+        Self::edited(|work| work.edit("writ.toml", "filter = \"info\"", &format!("filter = \"{filter}\"")))
+    }
+
+    /// With changes to its files.
+    pub fn edited(edit: impl FnOnce(&Work)) -> Self {
         let sandbox = Server::start(&["sandbox", "--port", "0"]);
         let work = Work::before(&sandbox);
         work.register_people();
-        work.edit("writ.toml", "filter = \"info\"", &format!("filter = \"{filter}\""));
+        edit(&work);
         let server = Server::start(&["serve", "--config", &work.config]);
         Self { work, sandbox, server }
     }
