@@ -335,6 +335,11 @@ fn free_ports() {
 }
 
 #[test]
+fn the_backends_page_does_what_it_shows() {
+    run("docs/backends.md");
+}
+
+#[test]
 fn the_readme_does_what_it_shows() {
     free_ports();
     run("README.md");

@@ -242,6 +242,23 @@ impl Condition {
         .flatten()
     }
 
+    /// The whole condition in words.
+    pub(super) fn words(&self) -> String {
+        let place = self.place();
+        match &self.test {
+            Test::Equals { value, .. } => format!("{place} is {}", value.words()),
+            Test::Unequal(value) => format!("{place} is not {}", value.words()),
+            Test::In(values) => {
+                let values: Vec<String> = values.iter().map(|value| value.to_value().to_string()).collect();
+                format!("{place} is one of {}", values.join(", "))
+            }
+            Test::Exists => format!("{place} is there"),
+            Test::Missing => format!("{place} is not there"),
+            Test::AtLeast(value) => format!("{place} is at least {}", value.words()),
+            Test::Ends(value) => format!("{place} ends with {}", value.words()),
+        }
+    }
+
     /// The place in words, for a message.
     pub(super) fn place(&self) -> String {
         let within = self.among.as_ref().map(|among| format!("{}/*", among.list)).unwrap_or_default();

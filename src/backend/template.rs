@@ -189,6 +189,20 @@ impl Expression {
         self.literals().next().is_some_and(|text| text.starts_with(c)) && !matches!(self.parts().first(), Some(Part::Hole(_)))
     }
 
+    /// The value in words, holes as they are written.
+    pub(super) fn words(&self) -> String {
+        match &self.source {
+            Source::Literal(value) => value.to_value().to_string(),
+            Source::Parts(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.clone(),
+                    Part::Hole(reference) => reference.words(),
+                })
+                .collect(),
+        }
+    }
+
     fn parts(&self) -> &[Part] {
         match &self.source {
             Source::Literal(_) => &[],

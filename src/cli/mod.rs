@@ -5,6 +5,7 @@
 mod approval;
 mod approve;
 mod approver;
+mod backend;
 mod client;
 mod completions;
 mod config;
@@ -76,6 +77,7 @@ enum Command {
     Execution(execution::ExecutionArgs),
     Handoff(handoff::HandoffArgs),
     Policy(policy::PolicyArgs),
+    Backend(backend::BackendArgs),
     Store(store::StoreArgs),
     Events(events::Events),
     Completions(completions::Completions),
@@ -144,6 +146,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Execution(command) => command.run(context).await,
         Command::Handoff(command) => command.run(context).await,
         Command::Policy(command) => command.run(context),
+        Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),

@@ -2,6 +2,7 @@
 
 mod approve;
 mod clock;
+mod backend;
 mod config;
 mod contract;
 mod demo;
