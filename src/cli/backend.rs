@@ -129,14 +129,14 @@ impl Check {
                 continue;
             };
             let failed = |error| CliError::failed(format!("{name}: {}: {error}", found.name()));
-            let mut value = json!({ "operation": found.name() });
+            let (mut meaning, mut explained_whole) = (None, None);
             let mut text = String::new();
             if let Some(answer) = &answer {
                 let (meant, then) = found
                     .explain_answer(params, &draft, answer.status, &answer.headers, &answer.body)
                     .map_err(failed)?;
-                value["meant"] =
-                    json!({ "outcome": meant.outcome.as_str(), "rule": meant.rule, "reference": meant.reference, "then": then });
+                meaning =
+                    Some(json!({ "outcome": meant.outcome.as_str(), "rule": meant.rule, "reference": meant.reference, "then": then }));
                 text.push_str(&format!(
                     "{}: {} -> {}: {then}\n",
                     found.name(),
@@ -147,9 +147,9 @@ impl Check {
             if answer.is_none() || self.all {
                 let explained = found.explain(params, &draft).map_err(failed)?;
                 text.push_str(&told(&context.out, &explained));
-                value["explained"] = json!(explained);
+                explained_whole = Some(explained);
             }
-            values.push(value);
+            values.push(json!({ "operation": found.name(), "meant": meaning, "explained": explained_whole }));
             texts.push(text);
         }
         context.out.answer(&json!({ "ok": true, "operations": values }), |out| {
