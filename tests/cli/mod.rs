@@ -1,8 +1,8 @@
 //! The real binary, in temporary directories.
 
 mod approve;
-mod clock;
 mod backend;
+mod clock;
 mod config;
 mod contract;
 mod demo;
