@@ -13,7 +13,7 @@ use writ::domain::json::Json;
 use writ::domain::principal::Client;
 use writ::domain::secret::Secret;
 use writ::domain::stop::StopScope;
-use writ::proxy::{ExecuteRequest, Subject, resolve};
+use writ::proxy::{Denial, ExecuteRequest, Subject, resolve};
 use writ::setup::LOCAL_ISSUER;
 use writ::store::intent::{Reopen, Resolution};
 use writ::store::record::DraftRecord;
@@ -337,6 +337,7 @@ impl Schedule<'_> {
             token: Secret::new(token.to_owned()),
             subject: Subject::Id(id),
             request: self.caller(&self.fixture.agent.clone()).request,
+            denial: Denial::Noted,
         };
         let proxy = self.lives[worker].proxy.clone();
         self.start(worker, async move {
