@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 
 use super::auth::Requested;
 use super::body;
-use super::problem::ProblemBody;
 use super::{Code, Problem, ProxyState};
 use crate::proxy::Taken;
 use crate::store::record::EventFinding;
@@ -41,7 +40,6 @@ impl From<Taken> for TakenView {
     request_body(content = Object, description = "the event, in the backend's own words", content_type = "application/json"),
     responses(
         (status = 200, description = "the event was taken, or had been before", body = TakenView),
-        (status = "default", description = "a problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn take(
