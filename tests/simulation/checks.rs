@@ -80,8 +80,10 @@ impl Schedule<'_> {
 
     /// When something that is open can go on by itself.
     fn next_due(&self) -> Option<i64> {
-        let sql = "SELECT min(max(lease_until, coalesce(next_action_at, 0))) FROM execution
-            WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending')";
+        let sql = "SELECT min(due) FROM (
+            SELECT max(lease_until, coalesce(next_action_at, 0)) AS due FROM execution
+                WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending')
+            UNION ALL SELECT max(e.lease_until, b.look_at) FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at IS NOT NULL)";
         self.fixture.watch.look(|db| db.query_row(sql, [], |row| row.get(0)).unwrap())
     }
 

@@ -97,6 +97,7 @@ impl Schedule<'_> {
                         body_sha256: None,
                     },
                     next_action_at: None,
+                    events: Vec::new(),
                 };
                 ask!(self, worker, look_up, LookUp, look);
             }

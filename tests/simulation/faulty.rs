@@ -239,6 +239,7 @@ impl Store for FaultyStore {
         credential(id: CredentialId) -> Option<CredentialRecord>;
         execution(id: ExecutionId) -> Option<ExecutionRecord>;
         execution_of(draft: DraftId) -> Option<ExecutionRecord>;
+        marked(marks: EventMarks) -> Option<ExecutionRecord>;
         is_usable(credential: CredentialId) -> bool;
         stop(id: StopId, viewer: Option<TenantId>) -> Option<StopStanding>;
         stops(viewer: Option<TenantId>, which: Stops) -> Vec<StopRecord>;
@@ -262,6 +263,11 @@ impl Store for FaultyStore {
         let work = self.inner.propose(op.clone(), new);
         let stored = |p: &Proposed| matches!(p, Proposed::Stored(_));
         self.write("propose", op.id, None, stored, work).await
+    }
+
+    async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError> {
+        let work = self.inner.receive(op.clone(), receive);
+        self.write("receive", op.id, None, |r: &Received| r.first, work).await
     }
 
     async fn dispatch(&self, op: Op, dispatch: Dispatch) -> Result<Applied<ExecutionRecord>, StoreError> {

@@ -120,6 +120,12 @@ fn is_in(state: &str, states: &[&str], why: No) -> Result<(), No> {
     no(!states.contains(&state), why)
 }
 
+/// Whether something that the backend told waits for a look.
+fn told(db: &Connection, execution: ExecutionId) -> bool {
+    let sql = "SELECT 1 FROM backend_event WHERE execution = ?1 AND look_at IS NOT NULL";
+    holds(db, sql, [execution.to_string()])
+}
+
 /// Whether another draft's execution on the same resource is open.
 fn busy(db: &Connection, draft: DraftId) -> bool {
     let sql = format!(
@@ -191,6 +197,9 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         Wish::TakeOver(take) => {
             let execution = held(db, take.execution, take.fence)?;
             no(execution.lease_until > wall, "the lease is running")?;
+            if told(db, take.execution) {
+                return Ok(());
+            }
             is_in(
                 &execution.state,
                 &["claimed", "dispatched", "pending", "indeterminate", "handed_off"],
@@ -205,6 +214,10 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         Wish::Settle(settle) => may_settle(db, settle),
         Wish::LookUp(look) => {
             let execution = held(db, look.execution, look.fence)?;
+            if !look.events.is_empty() && told(db, look.execution) {
+                let over = ["applied", "not_applied", "aborted", "indeterminate", "pending", "handed_off"];
+                return is_in(&execution.state, &over, "something is under way");
+            }
             is_in(
                 &execution.state,
                 &["indeterminate", "pending", "handed_off"],
