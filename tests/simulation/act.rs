@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName};
 use rusqlite::OptionalExtension as _;
 use writ::audit::{Actor, ActorKind};
 use writ::broker::{Caller, ExchangeRequest, ProposeRequest, SubjectToken};
@@ -14,14 +15,16 @@ use writ::domain::principal::Client;
 use writ::domain::secret::Secret;
 use writ::domain::stop::StopScope;
 use writ::proxy::{Denial, ExecuteRequest, Subject, resolve};
+use writ::sandbox::event_signature;
 use writ::setup::LOCAL_ISSUER;
-use writ::store::intent::{Reopen, Resolution};
+use writ::store::intent::Resolution;
 use writ::store::record::DraftRecord;
 use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential};
 use writ::store::{Op, Store as _};
 
+use super::bank::Refund;
 use super::faulty::at_once;
-use super::fixture::{APPROVERS, WORKERS};
+use super::fixture::{APPROVERS, READER, WORKERS};
 use super::schedule::{Done, Schedule, Wanted};
 
 /// Why the kill switch is thrown.
@@ -51,6 +54,7 @@ enum Act {
     Elsewhere,
     BankFinishes,
     BankFails,
+    BankTells,
     Seconds,
     Minutes,
     Hours,
@@ -94,6 +98,7 @@ impl Schedule<'_> {
             (when(self.variant.habits.counts, 3), Act::Elsewhere),
             (6, Act::BankFinishes),
             (2, Act::BankFails),
+            (5, Act::BankTells),
             (14, Act::Seconds),
             (8 + 4 * lost, Act::Minutes),
             (3, Act::Hours),
@@ -152,6 +157,7 @@ impl Schedule<'_> {
             }
             Act::BankFinishes => self.bank_finishes(),
             Act::BankFails => self.bank_fails(worker),
+            Act::BankTells => self.bank_tells(worker),
             Act::Seconds => {
                 let millis = self.dice.pick(&[20, 300, 1_000, 5_000, 12_000, 29_000]);
                 self.pass_time(millis).await;
@@ -497,31 +503,36 @@ impl Schedule<'_> {
         }
     }
 
-    /// What the backend called done turns out to have failed, and says so.
+    /// What the backend called done turns out to have failed.
     fn bank_fails(&mut self, worker: usize) {
-        let failed = {
-            let mut bank = self.bank.lock().unwrap();
-            let some = bank.refunds.iter_mut().find(|r| r.status == "succeeded" && r.draft.is_some());
-            some.map(|refund| {
-                refund.status = "failed";
-                refund.draft.clone().unwrap()
-            })
-        };
-        let Some(draft) = failed else { return };
-        let sql = "SELECT id FROM execution WHERE draft = ?1";
-        let execution: Option<String> = self
-            .fixture
-            .watch
-            .look(|db| db.query_row(sql, [&draft], |row| row.get(0)).optional().unwrap());
-        let Some(execution) = execution else { return };
-        let reopen = Reopen {
-            execution: execution.parse().unwrap(),
-            code: "refund_failed".to_owned(),
-        };
-        let store = self.lives[worker].store.clone();
-        let op = self.op(worker, "backend");
+        let mut bank = self.bank.lock().unwrap();
+        let some = bank.refunds.iter_mut().find(|r| r.status == "succeeded" && r.draft.is_some());
+        if let Some(refund) = some {
+            refund.status = "failed";
+            drop(bank);
+            self.bank_tells(worker);
+        }
+    }
+
+    /// The backend tells by itself how a refund stands; or delivers once more what it told before.
+    fn bank_tells(&mut self, worker: usize) {
+        let refunds: Vec<_> = self.bank.lock().unwrap().refunds.iter().map(Refund::json).collect();
+        if refunds.is_empty() {
+            return;
+        }
+        if self.told.is_empty() || self.dice.chance(75) {
+            let refund = &refunds[self.dice.below(refunds.len())];
+            let event = serde_json::json!({
+                "object": "event", "id": format!("evt_{}", self.told.len()), "type": "refund.updated", "data": { "object": refund },
+            });
+            self.told.push(event.to_string());
+        }
+        let body = self.told[self.told.len() - 1 - self.dice.below(self.told.len().min(3))].clone();
+        let signature = event_signature(&Secret::new(READER.to_owned()), self.fixture.processes[worker].clock.now(), &body);
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("stripe-signature"), signature.parse().unwrap())]);
+        let (proxy, request) = (self.lives[worker].proxy.clone(), self.caller(&self.fixture.agent.clone()).request);
         self.start(worker, async move {
-            let _ = store.reopen(op, reopen).await;
+            let _ = proxy.take_event("stripe", &headers, body.as_bytes(), request).await;
             Done::Nothing
         });
     }

@@ -79,7 +79,7 @@ impl Refund {
         !matches!(self.status, "failed" | "canceled")
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "object": "refund", "id": self.id, "charge": self.charge, "amount": self.amount, "currency": "usd", "status": self.status,
             "metadata": { "writ_draft": self.draft, "writ_key": self.key },

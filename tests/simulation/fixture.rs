@@ -37,6 +37,9 @@ pub const WORKERS: usize = 2;
 /// How long the backend's client waits, in milliseconds: `total_timeout` of the shipped file.
 pub const PATIENCE: i64 = 30_000;
 
+/// What the backend knows the reader by, and signs its events with.
+pub const READER: &str = "sk_reader";
+
 /// The people who can sign.
 pub const APPROVERS: [&str; 3] = ["usr_mia", "usr_tom", "usr_ann"];
 
@@ -182,8 +185,8 @@ impl Fixture {
         let endpoint = Endpoint {
             name: "stripe",
             url: "http://127.0.0.1:9".to_owned(),
-            facts: Secret::new("sk_reader".to_owned()),
-            read: Secret::new("sk_reader".to_owned()),
+            facts: Secret::new(READER.to_owned()),
+            read: Secret::new(READER.to_owned()),
             write: Secret::new("sk_writer".to_owned()),
         };
         let options = Options {
@@ -318,7 +321,7 @@ impl Fixture {
             });
             Ok(wire)
         };
-        let env = |name: &str| Some(if name.contains("WRITE") { "sk_writer" } else { "sk_reader" }.to_owned());
+        let env = |name: &str| Some(if name.contains("WRITE") { "sk_writer" } else { READER }.to_owned());
         let clients = |need| Arc::new(Clients::over(&variant.backends, need, &env, &connect).unwrap());
         let tasks = TaskTracker::new();
         let broker = Arc::new(Broker {

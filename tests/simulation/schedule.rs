@@ -54,6 +54,8 @@ pub struct Schedule<'a> {
     pub drafts: Vec<DraftId>,
     pub tokens: Vec<(DraftId, String)>,
     pub wanted: Vec<Wanted>,
+    /// What the backend has told by itself, as it was written.
+    pub told: Vec<String>,
     pub done: Arc<Mutex<Vec<Done>>>,
     running: Vec<(usize, AbortHandle)>,
 }
@@ -98,6 +100,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
             drafts: Vec::new(),
             tokens: Vec::new(),
             wanted: Vec::new(),
+            told: Vec::new(),
             done: Arc::default(),
             running: Vec::new(),
         };
