@@ -110,7 +110,9 @@ async fn every_reference_leads_somewhere_and_every_call_says_who_may_make_it() {
             };
             assert_eq!(scheme.map(String::as_str), expected, "{method} {path}");
             if expected.is_some() {
-                assert!(call["responses"]["401"].is_object(), "{method} {path} says nothing of problems");
+                // Whoever did not sign is no client who could show who it is: a backend is told that its event is wrong.
+                let refused = if expected == Some("signature") { "400" } else { "401" };
+                assert!(call["responses"][refused].is_object(), "{method} {path} says nothing of problems");
                 assert!(
                     call["responses"]["default"].is_null(),
                     "{method} {path} has answers that it does not name"
