@@ -74,10 +74,14 @@ impl AcceptClockArgs {
             drafts,
             credentials,
             executions,
+            stops,
         } = accepted.value;
         context.out.answer(
-            &json!({ "drafts": drafts, "credentials": credentials, "executions": executions }),
-            |_| format!("the clock is taken for right; ended: {drafts} drafts, {credentials} credentials, {executions} unsent executions"),
+            &json!({ "drafts": drafts, "credentials": credentials, "executions": executions, "stops": stops }),
+            |_| {
+                let renewed = if stops > 0 { format!("; in force again: {stops} stops") } else { String::new() };
+                format!("the clock is taken for right; ended: {drafts} drafts, {credentials} credentials, {executions} unsent executions{renewed}")
+            },
         )
     }
 }

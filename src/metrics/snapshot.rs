@@ -10,11 +10,12 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
+use crate::audit::EventOutcome;
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
 use crate::store::health::Disk;
 use crate::store::record::Backlog;
-use crate::store::tally::{COMMIT_BOUNDS, Tally};
+use crate::store::tally::{COMMIT_BOUNDS, LEASE_EXPIRED, Tally, Told};
 
 /// Something with an end: a signing key, a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +111,8 @@ impl Snapshot {
                 )
             }),
         )?;
-        let denials = told.iter().filter_map(|(event, n)| {
+        let denials = told.iter().filter(|(event, _)| event.outcome == EventOutcome::Denied.as_str());
+        let denials = denials.filter_map(|(event, n)| {
             let code = event.code.clone()?;
             Some((vec![("event", event.event.to_owned()), ("code", code)], ConstCounter::new(*n)))
         });
@@ -119,8 +121,9 @@ impl Snapshot {
             ("writ_denials", "Refusals among the events, by their code", MetricType::Counter),
             denials,
         )?;
-        let taken = [ExecutionTransition::Reclaim.event(), crate::audit::Note::TakeOver.as_str()];
-        let takeovers: u64 = told.iter().filter(|(event, _)| taken.contains(&event.event)).map(|(_, n)| n).sum();
+        // A look at what is pending also begins with taking it over; nobody died for that.
+        let died = |event: &Told| event.event == ExecutionTransition::Reclaim.event() || event.code.as_deref() == Some(LEASE_EXPIRED);
+        let takeovers: u64 = told.iter().filter(|(event, _)| died(event)).map(|(_, n)| n).sum();
         let lost: u64 = told
             .iter()
             .filter(|(event, _)| event.event == ExecutionTransition::LoseTrack.event())
@@ -130,7 +133,7 @@ impl Snapshot {
             encoder,
             (
                 "writ_lease_takeovers",
-                "Executions taken over because a lease had run out, before or after something was sent",
+                "Executions whose lease ran out before their outcome was written down, and that were taken over",
                 MetricType::Counter,
             ),
             [(vec![], ConstCounter::new(takeovers))],

@@ -492,6 +492,9 @@ pub struct ClockAccepted {
     pub credentials: u32,
     /// Executions that were claimed and not sent.
     pub executions: u32,
+    /// Stops that had lapsed by the wrong times and are in force again, as new ones.
+    #[serde(default)]
+    pub stops: u32,
 }
 
 /// Which drafts to list; all that are given must hold.

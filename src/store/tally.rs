@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use super::StoreError;
 use crate::audit::{EventBody, EventKind, EventOutcome};
+use crate::domain::lifecycle::ExecutionTransition;
 
 /// The upper bounds of the classes of commit times, in seconds; what took longer than the last is counted in the total only.
 pub const COMMIT_BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// The code of an execution that was lost track of because whoever had sent it let its lease run out.
+pub const LEASE_EXPIRED: &str = "lease_expired";
 
 /// One kind of event with one outcome.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +22,7 @@ pub struct Told {
     pub event: &'static str,
     /// How it ended, as written.
     pub outcome: &'static str,
-    /// The code of a denial.
+    /// The code of a denial, or of an outcome that was lost.
     pub code: Option<String>,
 }
 
@@ -26,11 +30,11 @@ impl Told {
     /// What is counted of an event.
     #[must_use]
     pub fn of(body: &EventBody) -> Self {
-        let denied = body.outcome == EventOutcome::Denied;
+        let told = body.outcome == EventOutcome::Denied || body.kind == EventKind::Execution(ExecutionTransition::LoseTrack);
         Self {
             event: EventKind::as_str(body.kind),
             outcome: body.outcome.as_str(),
-            code: body.code.clone().filter(|_| denied),
+            code: body.code.clone().filter(|_| told),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::execution::abort;
 use super::failure::Failure;
 use super::rows::{self, word};
 use super::step::{Step, words};
+use super::stop;
 use crate::audit::{EventBody, EventOutcome, Note};
 use crate::domain::id::{DraftId, ExecutionId};
 use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState, ExecutionState};
@@ -45,6 +46,7 @@ pub(super) fn accept_clock(step: &mut Step<'_>, accept: &AcceptClock) -> Result<
     shorten_schedule(step, wall)?;
     step.change("UPDATE probe SET at = :wall", named_params! { ":wall": wall.millis() })?;
     step.now = wall;
+    ended.stops = stop::renew(step)?;
     clock::tell(step, Note::ClockAccepted, EventOutcome::Ok, latest, wall)?;
     Ok(ended)
 }

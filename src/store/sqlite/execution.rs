@@ -130,7 +130,7 @@ pub(super) fn take_over(step: &mut Step<'_>, take: &TakeOver) -> Result<Executio
         ExecutionState::Claimed => step.move_execution(&was, ExecutionTransition::Reclaim, take.fence, &then, |event| event)?,
         ExecutionState::Dispatched => {
             // Whoever sent it is gone: what the attempt came to is not known.
-            let code = "lease_expired";
+            let code = crate::store::tally::LEASE_EXPIRED;
             let then = ExecutionRecord {
                 code: Some(code.to_owned()),
                 ..then

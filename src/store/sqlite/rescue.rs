@@ -69,13 +69,28 @@ impl SqliteStore {
             tracing::error!("the disk is full; the room that was set aside is freed for the results of sent requests");
             answer = self.once(op.clone(), "settle", settle.clone(), outcome::settle).await;
         }
-        if matches!(answer, Err(StoreError::Unavailable(_) | StoreError::Ambiguous { .. })) {
+        if matches!(
+            answer,
+            Err(StoreError::Unavailable(_) | StoreError::Ambiguous { .. } | StoreError::Corrupt(_))
+        ) {
             let rescue = Arc::clone(&self.rescue);
             let task = tokio::task::spawn_blocking(move || rescue.keep(&Waiting::new(&op, &settle), op.id));
             // The log says how it went.
             drop(task.await);
         }
         answer
+    }
+
+    /// Puts down what waits before anybody takes over what it is about: a result that came is worth more than any look-up.
+    pub(super) async fn put_down_first(&self) -> Result<(), StoreError> {
+        if !self.rescue.results.are_there() {
+            return Ok(());
+        }
+        match self.put_down().await {
+            // One that makes no sense to the store must not keep everything else from being looked after.
+            Err(StoreError::Corrupt(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// Puts down what waits beside the database. Whatever is put down a second time changes nothing.
@@ -91,6 +106,7 @@ impl SqliteStore {
             Err(error) => return Err(StoreError::Unavailable(format!("a look at what waits ended early: {error}"))),
         };
         self.tools.pulse.waiting_results(found.waiting.len() as u64);
+        let mut stuck = None;
         for waiting in &found.waiting {
             let settled = self
                 .once(waiting.op(), "settle", waiting.settle.clone(), outcome::settle)
@@ -109,13 +125,18 @@ impl SqliteStore {
                 Err(StoreError::Rejected(rejection)) => {
                     tracing::error!(execution.id = %waiting.settle.execution, %rejection, "a result that waited belongs to nothing here");
                 }
+                // What the store cannot make sense of keeps no other result waiting.
+                Err(error @ StoreError::Corrupt(_)) => stuck = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        if found.unreadable > 0 {
+        if let Some(error) = stuck {
+            return Err(error);
+        }
+        if !found.unreadable.is_empty() {
             tracing::error!(
-                file = %self.rescue.results.path().display(), lines = found.unreadable,
-                "lines of results that waited cannot be read; the file is copied to .unreadable beside it, for a person"
+                file = %self.rescue.results.path().display(), lines = found.unreadable.len(),
+                "lines of results that waited cannot be read; they are moved to .unreadable beside the file, for a person"
             );
         }
         let rescue = Arc::clone(&self.rescue);

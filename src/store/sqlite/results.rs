@@ -3,7 +3,7 @@
 //! A line is the whole intent with its operation id, so that putting it down a second time changes nothing.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -69,10 +69,10 @@ impl Waiting {
 pub(super) struct Found {
     /// What can be put down.
     pub(super) waiting: Vec<Waiting>,
-    /// How many whole lines do not read back.
-    pub(super) unreadable: usize,
-    /// How many bytes were read.
-    length: u64,
+    /// The whole lines that do not read back.
+    pub(super) unreadable: Vec<Vec<u8>>,
+    /// What was read; `None` if there was nothing.
+    read: Option<Digest>,
 }
 
 /// The file of the results that wait.
@@ -106,10 +106,15 @@ impl Results {
         flock(&file, FlockOperation::LockExclusive)?;
         file.write_all(line.as_bytes())?;
         file.sync_data()?;
-        if is_new && let Some(dir) = self.path.parent() {
-            File::open(dir)?.sync_all()?;
+        if is_new {
+            File::open(directory(&self.path))?.sync_all()?;
         }
         Ok(())
+    }
+
+    /// Whether anything waits, at the price of one look at the file's length.
+    pub(super) fn are_there(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|found| found.len() > 0)
     }
 
     /// Everything that waits.
@@ -123,7 +128,7 @@ impl Results {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let mut found = Found {
-            length: bytes.len() as u64,
+            read: (!bytes.is_empty()).then(|| Digest::of(&bytes)),
             ..Found::default()
         };
         // What does not end with a line end was never acknowledged to anybody.
@@ -132,7 +137,7 @@ impl Results {
             match parse(line) {
                 _ if line.is_empty() => {}
                 Some(waiting) => found.waiting.push(waiting),
-                None => found.unreadable += 1,
+                None => found.unreadable.push(line.to_vec()),
             }
         }
         Ok(found)
@@ -140,20 +145,33 @@ impl Results {
 
     /// Empties the file, if nothing came since it was read. Lines that could not be read are kept beside it for a person.
     pub(super) fn clear(&self, found: &Found) -> io::Result<()> {
-        if found.length == 0 {
-            return Ok(());
-        }
+        let Some(read) = found.read else { return Ok(()) };
         let mut file = OpenOptions::new().read(true).write(true).open(&self.path)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        if file.seek(SeekFrom::End(0))? != found.length {
+        // Another process may have emptied it meanwhile, and a result of the same length may have come: only the content tells.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if Digest::of(&bytes) != read {
             return Ok(());
         }
-        if found.unreadable > 0 {
-            std::fs::copy(&self.path, beside(&self.path, ".unreadable"))?;
+        if !found.unreadable.is_empty() {
+            let kept = beside(&self.path, ".unreadable");
+            let mut kept = OpenOptions::new().append(true).create(true).mode(0o600).open(kept)?;
+            for line in &found.unreadable {
+                kept.write_all(line)?;
+                kept.write_all(b"\n")?;
+            }
+            kept.sync_all()?;
+            File::open(directory(&self.path))?.sync_all()?;
         }
         file.set_len(0)?;
         file.sync_all()
     }
+}
+
+/// The directory that holds the path; a bare name stands in the working directory.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A line, if its checksum is right and it is of a version that is known.

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::rows::{self, to_json};
 use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
 use crate::crash_points;
-use crate::domain::id::{EventId, RequestId, VerdictId};
+use crate::domain::id::{EventId, RequestId, StopId, VerdictId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
     ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition, ExecutionState,
@@ -99,6 +99,11 @@ impl<'a> Step<'a> {
     /// Whose step it is.
     pub(super) fn by(&self) -> String {
         self.actor.id.clone()
+    }
+
+    /// An id for a stop that the store itself places.
+    pub(super) fn stop_id(&self) -> StopId {
+        StopId::generate(&*self.tools.clock, &*self.tools.entropy)
     }
 
     /// Runs a statement and gives the number of rows it changed.

@@ -60,8 +60,9 @@ pub(super) fn check(connection: &Connection, now: Timestamp, draft: DraftId, cre
 
 /// `stop.place`: from the commit on nothing that it covers is issued, spent or sent. Gives what is in flight at that moment.
 pub(super) fn place(step: &mut Step<'_>, place: &PlaceStop) -> Result<StopStanding, Failure> {
+    // By this process's own clock: while it is behind what is written down, a stop for an hour is still one for an hour.
     if let Some(end) = place.expires_at
-        && end <= step.now
+        && end <= step.wall
     {
         return Err(Rejection::StopEnded(end).into());
     }
@@ -83,6 +84,30 @@ pub(super) fn place(step: &mut Step<'_>, place: &PlaceStop) -> Result<StopStandi
     tell(step, &stop, StopTransition::Place, Some(&place.reason))?;
     let in_flight = in_flight(step.connection, stop.id, None)?;
     Ok(StopStanding { stop, in_flight })
+}
+
+/// Places anew every stop that lapsed by a clock that ran ahead, and whose end has not come by the one that is right: a lapse is final, but
+/// what was to stand still must.
+pub(super) fn renew(step: &mut Step<'_>) -> Result<u32, Failure> {
+    let too_soon = rows::all(
+        step.connection,
+        "SELECT * FROM stop WHERE state = :lapsed AND expires_at > :now ORDER BY id",
+        named_params! { ":lapsed": StopState::Lapsed.as_str(), ":now": step.now.millis() },
+        stop_row,
+    )?;
+    let mut renewed = 0;
+    for stop in too_soon {
+        let again = PlaceStop {
+            id: step.stop_id(),
+            tenant: stop.tenant,
+            scope: stop.scope,
+            reason: stop.reason,
+            expires_at: stop.expires_at,
+        };
+        place(step, &again)?;
+        renewed += 1;
+    }
+    Ok(renewed)
 }
 
 /// Whether what the stop names is there, in its tenant: a stop on a misspelt name would stop nothing, and look as if it did.
