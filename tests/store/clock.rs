@@ -6,9 +6,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use writ::domain::approval::Decision;
 use writ::domain::lifecycle::{CredentialState, ExecutionState};
+use writ::domain::stop::StopScope;
 use writ::domain::time::Timestamp;
 use writ::store::health::{ClockState, Pause, TOLERANCE};
 use writ::store::intent::{AcceptClock, Redeemed, Resolution};
+use writ::store::stop::{PlaceStop, Stops};
 use writ::store::{Applied, Rejection, StoreError};
 use writ::token::CLOCK_SKEW;
 
@@ -394,4 +396,61 @@ async fn what_was_begun_by_a_clock_a_year_ahead_ends_when_the_right_one_is_accep
     world.claimed().await;
     let later = world.events().await;
     assert_eq!(later.last().unwrap()["time"], world.now().to_string());
+}
+
+/// A lapse is final, but a clock that ran ahead must not be a way round a stop.
+#[tokio::test]
+async fn a_stop_that_a_wrong_clock_ended_is_in_force_again_when_the_right_one_is_accepted() {
+    let world = World::with_one_connection().await;
+    let credential = world.issued().await;
+    let day = PlaceStop {
+        expires_at: Some(world.now().plus(Duration::from_secs(24 * 3600))),
+        ..world.place(StopScope::Everything)
+    };
+    let placed = world.store().place_stop(world.op(), day).await.unwrap().value.stop;
+    world.clock.advance(YEAR);
+    world.store().sweep(world.op(), 10).await.unwrap();
+    assert!(world.store().stops(None, Stops::InForce).await.unwrap().is_empty());
+    let latest = world.now();
+    world.clock.set_back(YEAR);
+    let answer = world.store().accept_clock(world.op(), accept(latest)).await.unwrap().value;
+    assert_eq!(answer.stops, 1);
+    let stops = world.store().stops(None, Stops::InForce).await.unwrap();
+    assert_eq!(stops.len(), 1);
+    assert_ne!(stops[0].id, placed.id);
+    assert_eq!(
+        (&stops[0].scope, &stops[0].reason, stops[0].expires_at),
+        (&placed.scope, &placed.reason, placed.expires_at)
+    );
+    let refused = rejection(world.store().redeem(world.op(), world.redeem(&credential)).await);
+    assert!(
+        matches!(
+            refused,
+            Rejection::Stopped(_) | Rejection::CredentialExpired(_) | Rejection::CredentialIs(_)
+        ),
+        "{refused:?}"
+    );
+    let fresh = world.approved().await;
+    assert_eq!(
+        rejection(world.store().issue(world.op(), world.issue(&fresh)).await),
+        Rejection::Stopped(stops[0].id)
+    );
+}
+
+#[tokio::test]
+async fn a_short_stop_is_placed_while_the_clock_is_behind() {
+    let world = World::with_one_connection().await;
+    world.issued().await;
+    world.clock.set_back(Duration::from_secs(3 * 3600));
+    let short = PlaceStop {
+        expires_at: Some(world.now().plus(Duration::from_secs(2 * 3600))),
+        ..world.place(StopScope::Everything)
+    };
+    world.store().place_stop(world.op(), short).await.unwrap();
+    let over = PlaceStop {
+        expires_at: Some(world.now()),
+        ..world.place(StopScope::Everything)
+    };
+    let refused = rejection(world.store().place_stop(world.op(), over).await);
+    assert!(matches!(refused, Rejection::StopEnded(_)), "{refused:?}");
 }

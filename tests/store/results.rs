@@ -110,3 +110,32 @@ async fn a_torn_or_changed_line_spoils_no_other_and_is_kept_for_a_person() {
     let unread = std::fs::read_to_string(world.file.with_file_name("writ.db-results.unreadable")).unwrap();
     assert!(unread.contains("re_2"), "{unread}");
 }
+
+/// The sweep is quicker than the beat: without this the result would come too late by a moment, and be evidence only.
+#[tokio::test]
+async fn a_result_that_waited_is_put_down_before_its_execution_is_taken_over() {
+    let world = World::with_two_connections().await;
+    let (execution, _, behind) = refused(&world).await;
+    world.clock.advance(2 * MINUTE);
+    behind.execute_batch("DROP TRIGGER full").unwrap();
+    let taken = world.stores[1].take_over(world.op(), world.take_over(&execution)).await;
+    assert!(matches!(taken, Err(StoreError::Rejected(_))), "{taken:?}");
+    let settled = world.execution(execution.id).await;
+    assert_eq!(
+        (settled.state, settled.reference.as_deref()),
+        (ExecutionState::Applied, Some("re_1"))
+    );
+    assert_eq!(count(&world, "execution.late_answer").await, 0);
+}
+
+#[tokio::test]
+async fn a_second_damaged_line_does_not_take_the_place_of_the_first() {
+    let world = World::with_one_connection().await;
+    for damaged in ["0 first", "0 second"] {
+        std::fs::write(file(&world), format!("\n{damaged}\n")).unwrap();
+        world.store().probe().await.unwrap();
+        assert_eq!(kept(&world), "");
+    }
+    let unread = std::fs::read_to_string(world.file.with_file_name("writ.db-results.unreadable")).unwrap();
+    assert_eq!(unread, "0 first\n0 second\n");
+}

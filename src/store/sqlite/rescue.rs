@@ -82,14 +82,12 @@ impl SqliteStore {
     }
 
     /// Puts down what waits before anybody takes over what it is about: a result that came is worth more than any look-up.
-    pub(super) async fn put_down_first(&self) -> Result<(), StoreError> {
-        if !self.rescue.results.are_there() {
-            return Ok(());
-        }
-        match self.put_down().await {
-            // One that makes no sense to the store must not keep everything else from being looked after.
-            Err(StoreError::Corrupt(_)) => Ok(()),
-            other => other,
+    /// What cannot be put down keeps nobody from looking.
+    pub(super) async fn put_down_first(&self) {
+        if self.rescue.results.are_there()
+            && let Err(error) = self.put_down().await
+        {
+            tracing::warn!(%error, "results that wait could not be put down before executions are taken over");
         }
     }
 
