@@ -191,6 +191,7 @@ async fn a_large_refund_needs_two_different_people() {
     refused(&world, &draft, &first, 409, "approval_answered").await;
     let again = world.record("usr_mia", &draft, Decision::Approve).await;
     refused(&world, &draft, &again, 409, "approval_answered").await;
+    world.refused_at_the_exchange(&again, "approval_answered").await;
     let changed_mind = world.record("usr_mia", &draft, Decision::Deny).await;
     refused(&world, &draft, &changed_mind, 409, "approval_answered").await;
     let reply = world.exchange(&draft).await;
