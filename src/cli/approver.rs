@@ -45,7 +45,8 @@ struct Add {
     /// The approver: a person (`usr_`) or a service (`svc_`).
     id: PrincipalId,
     /// The public key in base64url, as `writ keys generate` prints it.
-    #[arg(long, value_name = "KEY", conflicts_with = "key_file")]
+    // One key in 64 begins with a hyphen in base64url.
+    #[arg(long, value_name = "KEY", conflicts_with = "key_file", allow_hyphen_values = true)]
     public: Option<String>,
     /// A file with the public key: base64url, or PEM.
     #[arg(long, value_name = "FILE")]

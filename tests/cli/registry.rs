@@ -307,3 +307,14 @@ fn the_log_names_the_user_who_changed_a_registry() {
     assert_eq!(told["actor"]["kind"], "person");
     assert_eq!(told["actor"]["id"], "command-line:mia");
 }
+
+/// One key in 64 is written so, and what `config check` tells to paste must work for it.
+#[test]
+fn a_public_key_that_begins_with_a_hyphen_is_a_value_and_no_option() {
+    let work = Work::new();
+    let key = format!("-{}", "A".repeat(42));
+    let ran = work.run(&["approver", "add", "usr_hyphen", "--alg", "Ed25519", "--public", &key]);
+    assert!(!ran.err.contains("unexpected argument"), "{}", ran.err);
+    let listed = work.run(&["approver", "list"]).ok();
+    assert!(ran.code != Some(0) || listed.contains("usr_hyphen"), "{listed}");
+}

@@ -26,7 +26,10 @@ async fn let_in(world: &Arc<World>, call: impl Future<Output = Reply> + Send + '
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drafts_are_refused_before_executions_are_harmed() {
     let world = Arc::new(World::with(Setup::edit("writ.toml", "[proxy]\n", CALLS)).await);
-    let (first, second) = (world.allowed_draft().await, world.propose(World::refund(4_100)).await.expect(201));
+    // On another charge: what is under way on one keeps the other waiting.
+    let charge = world.charge(9_000, "usd").await;
+    let second = world.propose(World::refund_of(&charge, 4_100, "usd")).await.expect(201);
+    let first = world.allowed_draft().await;
     let second = second["id"].as_str().unwrap().to_owned();
     let credential = world.credential(&first).await;
     let lock = rusqlite::Connection::open(world.path("data/writ.db")).unwrap();

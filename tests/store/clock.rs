@@ -415,6 +415,7 @@ async fn a_stop_that_a_wrong_clock_ended_is_in_force_again_when_the_right_one_is
     world.clock.set_back(YEAR);
     let answer = world.store().accept_clock(world.op(), accept(latest)).await.unwrap().value;
     assert_eq!(answer.stops, 1);
+    world.store().probe().await.unwrap();
     let stops = world.store().stops(None, Stops::InForce).await.unwrap();
     assert_eq!(stops.len(), 1);
     assert_ne!(stops[0].id, placed.id);
