@@ -72,6 +72,10 @@ impl Schedule<'_> {
             u32::try_from(some.count()).unwrap()
         };
         let when = |yes: bool, weight: u32| if yes { weight } else { 0 };
+        let unspent = self
+            .tokens
+            .last()
+            .is_some_and(|(id, _)| states.iter().any(|(d, s, _)| d == id && s == "approved"));
         let lost = executing(&["claimed", "dispatched", "indeterminate", "pending"]);
         let act = self.dice.weighted(&[
             (
@@ -81,29 +85,29 @@ impl Schedule<'_> {
             (when(!self.wanted.is_empty(), 4), Act::ProposeAgain),
             (when(!self.drafts.is_empty(), 3), Act::Supersede),
             (30 * count("awaiting_approval"), Act::Vote),
-            (when(!self.drafts.is_empty(), 2), Act::Withdraw),
-            (25 * count("approved"), Act::Exchange),
-            (when(!self.tokens.is_empty(), 25), Act::Execute),
+            (when(!self.drafts.is_empty(), 1), Act::Withdraw),
+            (when(count("approved") > 0, if unspent { 6 } else { 80 }), Act::Exchange),
+            (when(!self.tokens.is_empty(), if unspent { 90 } else { 5 }), Act::Execute),
             (when(!self.tokens.is_empty(), 4), Act::ExecuteAgain),
             (when(!self.tokens.is_empty() && self.drafts.len() > 1, 2), Act::ExecuteOther),
-            (3 + 6 * lost, Act::ProxySweep),
-            (3 + 4 * count("proposed"), Act::BrokerSweep),
+            (1 + 8 * lost, Act::ProxySweep),
+            (1 + 4 * count("proposed"), Act::BrokerSweep),
             (4 * executing(&["handed_off"]), Act::Resolve),
-            (2, Act::Revoke),
-            (when(!self.drafts.is_empty(), 2), Act::TakeBack),
-            (when(!self.drafts.is_empty(), 2), Act::Stop),
-            (3, Act::Lift),
-            (3, Act::HangUp),
+            (when(!self.drafts.is_empty(), 1), Act::Revoke),
+            (when(!self.drafts.is_empty(), 1), Act::TakeBack),
+            (when(!self.drafts.is_empty(), 1), Act::Stop),
+            (when(!self.drafts.is_empty(), 1), Act::Lift),
+            (2, Act::HangUp),
             (when(self.mood.deaths, 5), Act::Die),
             (when(self.variant.habits.counts, 3), Act::Elsewhere),
-            (6, Act::BankFinishes),
+            (3, Act::BankFinishes),
             (2, Act::BankFails),
             (5, Act::BankTells),
-            (14, Act::Seconds),
-            (8 + 4 * lost, Act::Minutes),
-            (3, Act::Hours),
+            (when(!self.drafts.is_empty(), 10), Act::Seconds),
+            (when(!self.drafts.is_empty(), 5) + 4 * lost, Act::Minutes),
+            (when(!self.drafts.is_empty(), 2), Act::Hours),
             (when(self.mood.clocks, 6), Act::ClockMoves),
-            (when(self.mood.confusion, 14), Act::Confused),
+            (when(self.mood.confusion, 12), Act::Confused),
         ]);
         self.fixture.watch.note(|| format!("  {act:?}"));
         let worker = self.dice.below(WORKERS);

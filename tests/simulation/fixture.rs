@@ -38,7 +38,7 @@ pub const WORKERS: usize = 2;
 pub const PATIENCE: i64 = 30_000;
 
 /// What the backend knows the reader by, and signs its events with.
-pub const READER: &str = "sk_reader";
+pub const READER: &str = "sk_reader_of_the_simulation";
 
 /// The people who can sign.
 pub const APPROVERS: [&str; 3] = ["usr_mia", "usr_tom", "usr_ann"];
@@ -87,6 +87,8 @@ pub struct Fixture {
     verifier: Arc<Verifier>,
     cleaner: Connection,
     tables: Vec<String>,
+    /// Those that are not empty at the beginning.
+    filled: Vec<String>,
 }
 
 /// One life of a process.
@@ -223,6 +225,11 @@ impl Fixture {
             .collect();
         let cleaner = cleaner(&path, &template);
         let tables = tables(&cleaner);
+        let is_filled = |table: &&String| {
+            let sql = format!("SELECT 1 FROM template.{table}");
+            cleaner.prepare(&sql).unwrap().exists([]).unwrap()
+        };
+        let filled = tables.iter().filter(is_filled).cloned().collect();
         let client = |id: &str| created.clients.iter().find(|(c, _)| c.id.as_str() == id).unwrap().0.clone();
         let signer = |id: &&str| {
             let (_, path) = created.approvers.iter().find(|(who, _)| who.as_str() == *id).unwrap();
@@ -250,6 +257,7 @@ impl Fixture {
             threads,
             cleaner,
             tables,
+            filled,
             _made: made,
             _database: database,
         }
@@ -277,6 +285,8 @@ impl Fixture {
                 .unwrap()
                 .execute([])
                 .unwrap();
+        }
+        for table in &self.filled {
             self.cleaner
                 .prepare_cached(&format!("INSERT INTO main.{table} SELECT * FROM template.{table}"))
                 .unwrap()

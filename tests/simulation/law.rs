@@ -168,10 +168,11 @@ fn usable(db: &Connection, id: DraftId, now: i64) -> Result<(Draft, Grant), No> 
 pub fn refuses(db: &Connection, wall: i64, wish: &Wish<'_>) -> Option<No> {
     let sql = "SELECT max(coalesce((SELECT at FROM event ORDER BY seq DESC LIMIT 1), 0), (SELECT at FROM probe))";
     let latest: i64 = db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).unwrap();
-    check(db, wall, wall.max(latest), wish).err()
+    check(db, wall, latest, wish).err()
 }
 
-fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No> {
+fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(), No> {
+    let now = wall.max(latest);
     match wish {
         Wish::Decide(decide) => {
             let draft = draft(db, &decide.draft.to_string()).ok_or("there is no such draft")?;
@@ -196,7 +197,11 @@ fn check(db: &Connection, wall: i64, now: i64, wish: &Wish<'_>) -> Result<(), No
         Wish::Redeem(redeem) => may_redeem(db, now, redeem),
         Wish::TakeOver(take) => {
             let execution = held(db, take.execution, take.fence)?;
-            no(execution.lease_until > wall, "the lease is running")?;
+            // A lease that was over when the clock was set back stays over.
+            no(
+                execution.lease_until > wall && execution.lease_until > latest,
+                "the lease is running",
+            )?;
             if told(db, take.execution) {
                 return Ok(());
             }

@@ -80,7 +80,12 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
         .collect();
     let gates = Arc::new(Gates::new(WORKERS));
     let bank = Arc::new(Mutex::new(Bank::new(variant.habits, charges)));
-    let length = 60 + dice.below(140);
+    // Most schedules are one journey; some are long enough for several that meet.
+    let length = match dice.below(10) {
+        0 => 80 + dice.below(100),
+        1..=3 => 40 + dice.below(40),
+        _ => 24 + dice.below(16),
+    };
     let length = steps.map_or(length, |steps| steps.min(length));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
