@@ -102,6 +102,10 @@ pub(super) fn prepare(path: &Path) -> Result<(), OpenError> {
     migrate(path, &mut connection)
 }
 
+/// How often a log that is being copied is asked for again, and with what pause: half a second in all.
+const CHECKPOINT_TRIES: u32 = 25;
+const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// A connection that may write.
 pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -118,7 +122,16 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
 /// After a failed flush Linux takes its pages for written, so asking it to flush again proves nothing. Copied, they are written anew, and the
 /// flush that follows is about them; a log that no longer reads back is found by the checks.
 pub(super) fn rewrite_log(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
-    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    let truncate = || connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    let mut is_busy = truncate()?;
+    // For readers SQLite waits by itself, but not for another checkpoint, such as that of our own thread.
+    for _ in 0..CHECKPOINT_TRIES {
+        if !is_busy {
+            break;
+        }
+        std::thread::sleep(CHECKPOINT_PAUSE);
+        is_busy = truncate()?;
+    }
     if is_busy {
         let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
         return Err(rusqlite::Error::SqliteFailure(
