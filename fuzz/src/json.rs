@@ -35,6 +35,10 @@ pub fn check(input: &[u8]) {
         }
         Err(error) => {
             assert!(
+                error.to_string().chars().count() < 350,
+                "an error repeats what it was given: {error}"
+            );
+            assert!(
                 !error.reason.is_empty() && (error.pointer.is_empty() || error.pointer.starts_with('/')),
                 "{error:?}"
             );

@@ -43,6 +43,20 @@ pub struct JsonError {
     pub reason: String,
 }
 
+impl JsonError {
+    /// Both parts may hold text of whoever wrote the document, so they are cut: a long name must not come back several times as long.
+    fn at(pointer: &str, reason: &impl fmt::Display) -> Self {
+        let cut = |text: String| match text.chars().count() {
+            0..=160 => text,
+            _ => text.chars().take(160).chain(['…']).collect(),
+        };
+        Self {
+            pointer: cut(pointer.to_owned()),
+            reason: cut(reason.to_string()),
+        }
+    }
+}
+
 impl Json {
     /// Reads one JSON value, strictly.
     ///
@@ -68,10 +82,7 @@ impl Json {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         let parsed = Seed { trail: &trail, depth: 0 }.deserialize(&mut deserializer);
         let done = parsed.and_then(|value| deserializer.end().map(|()| value));
-        done.map_err(|error| JsonError {
-            pointer: trail.pointer(),
-            reason: error.to_string(),
-        })
+        done.map_err(|error| JsonError::at(&trail.pointer(), &error))
     }
 
     /// The canonical bytes (RFC 8785).
@@ -92,10 +103,7 @@ impl Json {
                 serde_path_to_error::Segment::Seq { index } => format!("{at}/{index}"),
                 _ => at,
             });
-            JsonError {
-                pointer,
-                reason: error.into_inner().to_string(),
-            }
+            JsonError::at(&pointer, error.inner())
         })
     }
 
@@ -117,10 +125,7 @@ impl Json {
     /// # Errors
     /// [`JsonError`] with the place and the reason.
     pub fn from_value(value: &serde_json::Value) -> Result<Self, JsonError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| JsonError {
-            pointer: String::new(),
-            reason: error.to_string(),
-        })?;
+        let bytes = serde_json::to_vec(value).map_err(|error| JsonError::at("", &error))?;
         Self::parse(&bytes)
     }
 
@@ -171,10 +176,7 @@ impl<'de> de::Deserialize<'de> for Json {
 /// # Errors
 /// [`JsonError`] if the value does not serialise to the strict subset.
 pub fn canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
-    let bytes = serde_json_canonicalizer::to_vec(value).map_err(|error| JsonError {
-        pointer: String::new(),
-        reason: error.to_string(),
-    })?;
+    let bytes = serde_json_canonicalizer::to_vec(value).map_err(|error| JsonError::at("", &error))?;
     Json::parse_deeper(&bytes)?;
     Ok(bytes)
 }

@@ -39,3 +39,14 @@ fn what_is_refused_is_refused_at_its_place() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Found by the fuzz target `record`: a name of eight thousand characters came back twice.
+#[test]
+fn a_refusal_does_not_repeat_a_long_text() {
+    let name = "é".repeat(5_000);
+    let error = Json::parse(format!("{{\"{name}\":-0}}").as_bytes()).unwrap_err();
+    assert!(error.pointer.starts_with("/éé") && error.pointer.ends_with("é…"), "{error}");
+    assert!(error.to_string().chars().count() < 350, "{error}");
+    let error = Json::parse(format!("\"{name}\"").as_bytes()).unwrap().decode::<u8>().unwrap_err();
+    assert!(error.to_string().chars().count() < 350, "{error}");
+}
