@@ -141,7 +141,9 @@ pub fn minor(text: &str, exponent: u8) -> Option<i64> {
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     let (sign, plain) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, fraction) = plain.split_once('.').unwrap_or((plain, "0"));
-    if whole.is_empty() || fraction.is_empty() || !digits(whole) || !digits(fraction) {
+    // A leading zero makes another number of it in some languages.
+    let led = whole.len() > 1 && whole.starts_with('0');
+    if whole.is_empty() || led || fraction.is_empty() || !digits(whole) || !digits(fraction) {
         return None;
     }
     let places = usize::from(exponent);
@@ -191,6 +193,9 @@ mod tests {
             ("1,000.00", 2),
             (" 1", 2),
             ("--1", 2),
+            // Found by the fuzz target `answers`.
+            ("040.00", 2),
+            ("00.50", 2),
             ("99999999999999999", 2),
         ] {
             assert_eq!(minor(text, exponent), None, "{text}");
