@@ -36,11 +36,16 @@ pub(super) enum Precondition {
 /// What stands on an execution while the backend cannot say whether what was approved still holds.
 pub(super) const PRECONDITION_UNREADABLE: &str = "precondition_unreadable";
 
-/// What stands on an execution that a stop keeps from being sent.
-pub(super) const STOPPED: &str = "stopped";
-
-/// What stands on an execution whose approval was taken back before it was sent again.
-pub(super) const APPROVAL_REVOKED: &str = "approval_revoked";
+/// What stands on an execution that somebody said may not be sent; `None` for a refusal that is nobody's word.
+pub(super) const fn withdrawn(why: &Rejection) -> Option<&'static str> {
+    match why {
+        Rejection::Stopped(_) => Some("stopped"),
+        Rejection::ApprovalIs(_) => Some("approval_revoked"),
+        Rejection::KeyRevoked(_) => Some("record_key_revoked"),
+        Rejection::ClientRevoked(_) => Some("client_revoked"),
+        _ => None,
+    }
+}
 
 impl Permit {
     /// Whether it may still be used. By a clock that was set back since it was given, nobody can tell.
@@ -89,10 +94,13 @@ impl Parts {
             }
             // Kept as a claim it would be sent the moment the stop is lifted, however long that takes. Given up, it is approved again, and
             // whoever still wants it then exchanges again, which looks at everything anew.
-            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => {
-                self.note_unsent(&claimed, &stopped).await;
-                self.abort(&claimed, STOPPED, AfterAbort::Release).await
-            }
+            Err(StoreError::Rejected(why)) => match withdrawn(&why) {
+                Some(code) => {
+                    self.note_unsent(&claimed, &why, code).await;
+                    self.abort(&claimed, code, AfterAbort::Release).await
+                }
+                None => Err(why.into()),
+            },
             other => other,
         }
     }
@@ -155,11 +163,11 @@ impl Parts {
     }
 
     /// Writes down that a request was not sent, and what stood in the way.
-    pub(super) async fn note_unsent(&self, execution: &ExecutionRecord, why: &Rejection) {
+    pub(super) async fn note_unsent(&self, execution: &ExecutionRecord, why: &Rejection, code: &str) {
         tracing::warn!(execution.id = %execution.id, %why, "a request was not sent");
-        let (code, stop) = match why {
-            Rejection::Stopped(stop) => (STOPPED, Some(StopPart::named(*stop))),
-            _ => (APPROVAL_REVOKED, None),
+        let stop = match why {
+            Rejection::Stopped(stop) => Some(StopPart::named(*stop)),
+            _ => None,
         };
         let event = EventBody {
             stop,

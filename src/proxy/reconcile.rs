@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::dispatch::{APPROVAL_REVOKED, PRECONDITION_UNREADABLE, Precondition, STOPPED};
+use super::dispatch::{PRECONDITION_UNREADABLE, Precondition, withdrawn};
 use super::handoff::Reason;
 use super::settle::{code, look_again};
 use super::{Parts, Plan, PlanError};
@@ -104,35 +104,34 @@ impl Parts {
             Err(StoreError::Rejected(Rejection::WindowExpired(_) | Rejection::DraftExpired(_))) => {
                 self.never_applied(&unsent, plan, "execution_window_over").await
             }
-            Err(StoreError::Rejected(revoked @ Rejection::ApprovalIs(_))) => {
-                self.note_unsent(&unsent, &revoked).await;
-                self.never_applied(&unsent, plan, APPROVAL_REVOKED).await
-            }
-            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => self.wait_out(&unsent, plan, &stopped, STOPPED).await,
+            // A stop may be lifted; nothing else of this comes back.
+            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => self.wait_out(&unsent, plan, stopped).await,
+            Err(StoreError::Rejected(why)) => match withdrawn(&why) {
+                Some(code) => {
+                    self.note_unsent(&unsent, &why, code).await;
+                    self.never_applied(&unsent, plan, code).await
+                }
+                None => Err(why.into()),
+            },
             other => other,
         }
     }
 
-    /// Sends once more what may have been executed, which finds out: unless a stop covers it, or its approval was taken back. Then it is only
-    /// looked up.
+    /// Sends once more what may have been executed, which finds out: unless somebody has said that it may not be sent. Then it is only looked up.
     async fn repeat(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
         let unsent = execution.clone();
         match self.send(execution, plan).await {
-            Err(StoreError::Rejected(stopped @ Rejection::Stopped(_))) => self.wait_out(&unsent, plan, &stopped, STOPPED).await,
-            Err(StoreError::Rejected(revoked @ Rejection::ApprovalIs(_))) => self.wait_out(&unsent, plan, &revoked, APPROVAL_REVOKED).await,
+            Err(StoreError::Rejected(why)) => self.wait_out(&unsent, plan, why).await,
             other => other,
         }
     }
 
-    /// Leaves the outcome open, to be looked at again later.
-    async fn wait_out(
-        &self,
-        execution: &ExecutionRecord,
-        plan: &Plan<'_>,
-        why: &Rejection,
-        code: &str,
-    ) -> Result<ExecutionRecord, StoreError> {
-        self.note_unsent(execution, why).await;
+    /// Leaves the outcome open, to be looked at again later, if somebody has said that it may not be sent.
+    async fn wait_out(&self, execution: &ExecutionRecord, plan: &Plan<'_>, why: Rejection) -> Result<ExecutionRecord, StoreError> {
+        let Some(code) = withdrawn(&why) else {
+            return Err(why.into());
+        };
+        self.note_unsent(execution, &why, code).await;
         let open = Settled::Indeterminate { code: code.to_owned() };
         self.found(execution, Some(plan), "send", open, None).await
     }

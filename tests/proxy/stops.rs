@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use writ::domain::approval::Decision;
+use writ::domain::lifecycle::ExecutionState;
 use writ::sandbox::{Fault, FaultKind, demo};
 
 use super::support::{Held, MINUTE, claimed, exchanged, held, one_key, refund_on, resolve, until};
@@ -424,4 +425,75 @@ async fn an_approval_is_not_taken_back_once_it_has_run_or_before_it_is_given() {
     let waiting = world.held_draft().await;
     revoke(&world, &waiting).await.refused(409, "approval_not_granted");
     assert_eq!(world.draft(&waiting).await["state"], "awaiting_approval");
+}
+
+/// The registry takes the signer's key back, the signer, or the client that made the draft.
+async fn disown(world: &World, draft: &str, what: &str) {
+    let (store, op) = (&world.app.store, world.op());
+    match what {
+        "key" => {
+            let signed = store.draft(draft.parse().unwrap()).await.unwrap().unwrap();
+            let kid = signed.approval.unwrap().records[0].kid.clone();
+            drop(store.revoke_key(op, kid).await.unwrap());
+        }
+        "approver" => drop(store.revoke_approver(op, "usr_mia".parse().unwrap()).await.unwrap()),
+        _ => drop(store.revoke_client(op, "support-agent".parse().unwrap()).await.unwrap()),
+    }
+}
+
+/// The draft's execution as it is stored: a revoked client reads nothing any more.
+async fn stored(world: &World, draft: &str) -> (ExecutionState, Option<String>) {
+    let draft = world.app.store.draft(draft.parse().unwrap()).await.unwrap().unwrap();
+    let id = draft.execution.unwrap().id;
+    let execution = world.app.store.execution(id).await.unwrap().unwrap();
+    (execution.state, execution.code)
+}
+
+#[tokio::test]
+async fn what_was_claimed_is_not_sent_once_its_signer_or_its_client_is_revoked() {
+    for (what, code) in [
+        ("key", "record_key_revoked"),
+        ("approver", "record_key_revoked"),
+        ("client", "client_revoked"),
+    ] {
+        let world = World::new().await;
+        let held = signed(&world, 24_000).await;
+        claimed(&world, &held).await;
+        disown(&world, &held.draft, what).await;
+        world.later(MINUTE).await;
+        assert_eq!(
+            stored(&world, &held.draft).await,
+            (ExecutionState::Aborted, Some(code.to_owned())),
+            "{what}"
+        );
+        assert_eq!(world.writes(), 0, "{what}");
+        let events = world.events().await;
+        assert!(
+            events
+                .iter()
+                .any(|event| event["type"] == "execution.send_denied" && event["code"] == code),
+            "{what}: no denial"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_been_sent_is_only_looked_up_once_its_client_is_revoked() {
+    let (world, held) = in_doubt(FaultKind::DropBefore).await;
+    disown(&world, &held.draft, "client").await;
+    for _ in 0..3 {
+        world.later(MINUTE).await;
+    }
+    let open = (ExecutionState::Indeterminate, Some("client_revoked".to_owned()));
+    assert_eq!(stored(&world, &held.draft).await, open);
+    assert_eq!(world.writes(), 1, "it was sent again");
+
+    let (world, held) = in_doubt(FaultKind::RateLimit).await;
+    disown(&world, &held.draft, "client").await;
+    for _ in 0..3 {
+        world.later(MINUTE).await;
+    }
+    let over = (ExecutionState::NotApplied, Some("client_revoked".to_owned()));
+    assert_eq!(stored(&world, &held.draft).await, over);
+    assert_eq!(world.writes(), 1, "it was sent again");
 }

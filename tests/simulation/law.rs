@@ -142,6 +142,10 @@ fn signer_revoked(db: &Connection, approval: &str) -> bool {
     holds(db, sql, [approval])
 }
 
+fn client_revoked(db: &Connection, client: &str) -> bool {
+    holds(db, "SELECT 1 FROM client WHERE id = ?1 AND revoked_at IS NOT NULL", [client])
+}
+
 /// Whether a stop that is in force covers the draft, or the credential that is used for it.
 fn stopped(db: &Connection, draft: &str, credential: Option<&str>, now: i64) -> bool {
     let sql = "SELECT 1 FROM stop s JOIN draft d ON d.id = ?1 LEFT JOIN approval a ON a.draft = d.id
@@ -294,8 +298,7 @@ fn may_redeem(db: &Connection, now: i64, redeem: &Redeem) -> Result<(), No> {
         "a stop covers it",
     )?;
     no(draft.hash != redeem.hash.to_string(), "another hash")?;
-    let revoked = "SELECT 1 FROM client WHERE id = ?1 AND revoked_at IS NOT NULL";
-    no(holds(db, revoked, [&draft.maker]), "the client is revoked")?;
+    no(client_revoked(db, &draft.maker), "the client is revoked")?;
     let earlier = "SELECT 1 FROM execution WHERE draft = ?1 AND state <> 'aborted'";
     no(holds(db, earlier, [redeem.draft.to_string()]), "the draft was executed")
 }
@@ -321,8 +324,10 @@ fn may_dispatch(db: &Connection, now: i64, dispatch: &Dispatch) -> Result<(), No
     no(stopped(db, &execution.draft, Some(&execution.credential), now), "a stop covers it")?;
     let grant = grant(db, &execution.draft).ok_or("there is no approval")?;
     no(grant.state == "revoked", "the approval was taken back")?;
+    no(signer_revoked(db, &grant.id), "a signer is revoked")?;
+    let draft = draft(db, &execution.draft).ok_or("there is no such draft")?;
+    no(client_revoked(db, &draft.maker), "the client is revoked")?;
     if !in_doubt(db, dispatch.execution, 0) {
-        let draft = draft(db, &execution.draft).ok_or("there is no such draft")?;
         no(draft.expires_at <= now, "the draft has expired")?;
         no(grant.execute_by.is_none_or(|until| until <= now), "the approval's time is over")?;
     }

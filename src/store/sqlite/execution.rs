@@ -220,6 +220,7 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
         if !was.is_ambiguous() {
             check_window(step.now, &draft, approval)?;
         }
+        check_nobody_revoked(step.connection, &draft, approval)?;
     }
     step.insert(
         "INSERT INTO attempt (execution, n, request_sha256, sent_at) VALUES (:execution, :n, :request_sha256, :now)",

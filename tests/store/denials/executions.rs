@@ -16,6 +16,7 @@ super::super::over_one_and_two_connections! {
     whoever_lost_the_lease_writes_nothing,
     nothing_is_sent_from_a_state_that_may_not,
     nothing_is_sent_for_the_first_time_after_the_drafts_time,
+    nothing_is_sent_once_its_signer_or_its_client_is_revoked,
     nothing_is_resent_after_the_window,
     nothing_is_resent_when_no_window_was_given,
     other_bytes_are_never_sent_with_the_same_key,
@@ -91,6 +92,21 @@ async fn nothing_is_sent_for_the_first_time_after_the_drafts_time(world: World) 
         Rejection::DraftExpired(draft.expires_at)
     );
     assert_eq!(world.execution(execution.id).await.first_sent_at, None);
+}
+
+async fn nothing_is_sent_once_its_signer_or_its_client_is_revoked(world: World) {
+    let (claimed, unknown) = (world.claimed().await, world.indeterminate().await);
+    world.store().revoke_key(world.op(), "k-mia".parse().unwrap()).await.unwrap();
+    for execution in [&claimed, &unknown] {
+        let revoked = Rejection::KeyRevoked("k-mia".parse().unwrap());
+        refuses!(world, dispatch(world.dispatch(execution)), revoked);
+    }
+    let maker = world.draft(claimed.draft).await.maker;
+    world.store().add_client(world.op(), client(&world, maker.as_str())).await.unwrap();
+    world.store().revoke_client(world.op(), maker.clone()).await.unwrap();
+    for execution in [&claimed, &unknown] {
+        refuses!(world, dispatch(world.dispatch(execution)), Rejection::ClientRevoked(maker.clone()));
+    }
 }
 
 async fn nothing_is_resent_after_the_window(world: World) {
