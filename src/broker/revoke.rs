@@ -1,7 +1,7 @@
 //! Revoke: an approval or a credential is taken back (RFC 7009), and whether a credential could be used now is told (RFC 7662).
 
 use super::details::details;
-use super::{Broker, Caller};
+use super::{Broker, Caller, PATIENCE};
 use crate::audit::{CredentialPart, EventBody, EventKind, Note};
 use crate::domain::id::{ApprovalId, CredentialId};
 use crate::domain::json::Json;
@@ -10,9 +10,9 @@ use crate::domain::principal::Role;
 use crate::domain::secret::Secret;
 use crate::domain::stop::Reason;
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 use crate::store::record::{CredentialRecord, DraftRecord};
 use crate::store::stop::{RevokeApproval, RevokeCredential, RevokedApproval};
+use crate::store::{StoreError, insist};
 use crate::token::{GrantResource, RequestFacts, SignedCredential, TokenError, Verifier};
 
 /// Why an approval was not taken back.
@@ -78,7 +78,8 @@ impl Broker {
             return Err(RevokeApprovalError::NotFound);
         }
         let revoke = RevokeApproval { approval: id, reason };
-        Ok(self.store.revoke_approval(self.op_of(caller), revoke).await?.value)
+        let revoke = |op| self.store.revoke_approval(op, revoke.clone());
+        Ok(insist(PATIENCE, self.op_of(caller), revoke).await?.value)
     }
 
     /// Takes the credential of this token back. What is no credential of ours, and what is spent or over, is no error (RFC 7009 section 2.2).
@@ -102,7 +103,8 @@ impl Broker {
             credential: known.row.id,
             code: "revoked_by_client".to_owned(),
         };
-        self.store.revoke_credential(self.op_of(caller), revoke).await?;
+        let revoke = |op| self.store.revoke_credential(op, revoke.clone());
+        insist(PATIENCE, self.op_of(caller), revoke).await?;
         Ok(())
     }
 

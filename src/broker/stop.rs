@@ -1,13 +1,13 @@
 //! Stop: the kill switch over HTTP, bounded to the caller's tenant. At the command line it has no such bound.
 
-use super::{Broker, Caller};
+use super::{Broker, Caller, PATIENCE};
 use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::domain::id::StopId;
 use crate::domain::principal::OperationPattern;
 use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 use crate::store::stop::{LiftStop, PlaceStop, StopRecord, StopStanding, Stops};
+use crate::store::{StoreError, insist};
 
 /// A stop that is wished for.
 #[derive(Debug, Clone)]
@@ -55,7 +55,8 @@ impl Broker {
             reason: request.reason,
             expires_at: request.expires_at,
         };
-        Ok(self.store.place_stop(self.op_of(caller), place).await?.value)
+        let place = |op| self.store.place_stop(op, place.clone());
+        Ok(insist(PATIENCE, self.op_of(caller), place).await?.value)
     }
 
     /// Lifts a stop of the caller's tenant.
@@ -70,7 +71,9 @@ impl Broker {
             self.note_denial(caller, EventBody { stop: part, ..event }).await;
             return Err(StopError::OfAllTenants(stop));
         }
-        Ok(self.store.lift_stop(self.op_of(caller), LiftStop { stop, reason }).await?.value)
+        let lift = LiftStop { stop, reason };
+        let lift = |op| self.store.lift_stop(op, lift.clone());
+        Ok(insist(PATIENCE, self.op_of(caller), lift).await?.value)
     }
 
     /// A stop that the caller's tenant may see, with what is in flight of that tenant.

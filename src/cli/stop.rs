@@ -274,7 +274,7 @@ fn text(out: &Output, standing: &StopStanding, decimals: &Decimals, now: Timesta
         .into_iter()
         .map(|(currency, total)| {
             format!(
-                "{} minor units of {} in {} executions; {} of them not sent, and they will not be",
+                "{} minor units of {} in {} executions; {} of them not sent, nor will they be while the stop counts",
                 total.minor,
                 currency.to_upper(),
                 total.executions,

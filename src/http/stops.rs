@@ -141,7 +141,7 @@ pub(crate) struct InFlightView {
     execution_id: String,
     /// Its draft.
     draft_id: String,
-    /// `claimed` was not sent and will not be; `dispatched`, `pending`, `indeterminate` and `handed_off` may have had their effect.
+    /// `claimed` was not sent, and is not while the stop counts; `dispatched`, `pending`, `indeterminate` and `handed_off` may have had their effect.
     state: String,
     /// The tenant.
     tenant: String,
@@ -177,7 +177,7 @@ pub(crate) struct TotalView {
     executions: u32,
     /// Minor units of all of them.
     minor: i64,
-    /// Minor units of those that were not sent, and will not be.
+    /// Minor units of those that were not sent, and are not while the stop counts.
     unsent_minor: i64,
 }
 
@@ -242,7 +242,7 @@ pub(super) struct ListQuery {
     ended: bool,
 }
 
-/// The stops of the caller's tenant and of every tenant, oldest first.
+/// The stops that concern the caller's tenant, oldest first.
 #[utoipa::path(
     get, path = "/v1/stops", operation_id = "list_stops", tag = "stops", security(("client" = [])), params(ListQuery),
     responses(

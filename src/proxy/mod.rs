@@ -28,7 +28,7 @@ use crate::domain::draft::DraftDocument;
 use crate::domain::id::{DraftId, OperationId, RequestId};
 use crate::domain::name::Audience;
 use crate::store::record::ExecutionRecord;
-use crate::store::{Applied, Op, Store, StoreError};
+use crate::store::{Applied, Op, Store, StoreError, insist};
 use crate::token::Verifier;
 
 /// What the proxy is called, and how long it may hold what it took.
@@ -134,8 +134,7 @@ impl Parts {
         DraftDocument::parse(&bytes).map_err(|error| corrupt(format!("draft {draft}: {error}")))
     }
 
-    /// Repeats a transition whose answer was lost, with the same operation id, until the store says what became of it. The transition is safe
-    /// to repeat; what must not be repeated is the request it tells of.
+    /// A transition, repeated until the store says what became of it.
     async fn surely<T, F>(&self, run: impl Fn(Op) -> F) -> Result<Applied<T>, StoreError>
     where
         F: Future<Output = Result<Applied<T>, StoreError>>,
@@ -148,29 +147,7 @@ impl Parts {
     where
         F: Future<Output = Result<Applied<T>, StoreError>>,
     {
-        let op = self.op(None);
-        let mut pause = Duration::from_millis(20);
-        let mut waited = Duration::ZERO;
-        // Once it may have taken place, "this repetition did not" is no answer to whether it did.
-        let mut doubt = None;
-        loop {
-            match run(op.clone()).await {
-                Err(error @ (StoreError::Ambiguous { .. } | StoreError::Unavailable(_))) if waited < patience => {
-                    if matches!(error, StoreError::Ambiguous { .. }) {
-                        doubt = Some(error);
-                    }
-                    tokio::time::sleep(pause).await;
-                    waited += pause;
-                    pause = (pause * 2).min(Duration::from_secs(2));
-                }
-                other => {
-                    return match (other, doubt) {
-                        (Err(StoreError::Unavailable(_)), Some(doubt)) => Err(doubt),
-                        (other, _) => other,
-                    };
-                }
-            }
-        }
+        insist(patience, self.op(None), run).await
     }
 }
 

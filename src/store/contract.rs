@@ -200,7 +200,7 @@ pub trait Store: Send + Sync {
     /// Whether a credential could be redeemed now, but for another execution on the same resource.
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError>;
 
-    /// A stop with what is in flight within its scope. A tenant sees its own stops and those of every tenant, and of what is in flight its own.
+    /// A stop with what is in flight within its scope. A tenant sees what concerns it, and of what is in flight its own.
     async fn stop(&self, id: StopId, viewer: Option<TenantId>) -> Result<Option<StopStanding>, StoreError>;
 
     /// The stops that are in force, or all of them, in the order of their ids.

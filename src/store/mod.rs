@@ -3,6 +3,7 @@
 pub mod contract;
 mod error;
 pub mod health;
+mod insist;
 pub mod intent;
 pub mod record;
 pub mod sqlite;
@@ -12,3 +13,4 @@ pub mod tally;
 pub use contract::{Applied, Op, Store};
 pub use error::{Rejection, StoreError};
 pub use health::Health;
+pub use insist::insist;

@@ -144,7 +144,7 @@ pub struct InFlight {
     pub execution: ExecutionId,
     /// Its draft.
     pub draft: DraftId,
-    /// Where it stands: `claimed` was not sent and will not be; whatever else may have been.
+    /// Where it stands: `claimed` was not sent, and is not while the stop counts; whatever else may have been.
     pub state: ExecutionState,
     /// The tenant.
     pub tenant: TenantId,
@@ -163,7 +163,7 @@ pub struct Total {
     pub executions: u32,
     /// Minor units of all of them.
     pub minor: i64,
-    /// Minor units of those that were not sent, and will not be.
+    /// Minor units of those that were not sent, and are not while the stop counts.
     pub unsent_minor: i64,
 }
 

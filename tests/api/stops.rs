@@ -1,5 +1,7 @@
 //! Stops over HTTP: what is refused, whose they are, and who lifts them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, StopId};
 use writ::domain::stop::StopScope;
@@ -176,4 +178,75 @@ async fn lifting_says_who_and_why_and_is_the_same_when_it_is_repeated() {
     );
     let all = world.call("security", "GET", "/v1/stops?ended=true", None).await.expect(200);
     assert_eq!(all["stops"][0], lifted);
+}
+
+#[tokio::test]
+async fn a_tenant_sees_of_the_command_line_s_stops_only_what_concerns_it() {
+    let world = two_tenants().await;
+    let draft = world.allowed_draft().await;
+    let token = world.credential(&draft).await;
+    world.execute(&token, &draft).await.expect(202);
+    let view = world.draft(&draft).await;
+    let stored = world.app.store.draft(draft.parse().unwrap()).await.unwrap().unwrap();
+    let credential = world
+        .app
+        .store
+        .execution(stored.execution.unwrap().id)
+        .await
+        .unwrap()
+        .unwrap()
+        .credential;
+    let ours = [
+        StopScope::Draft(draft.parse().unwrap()),
+        StopScope::Approval(view["approval"]["id"].as_str().unwrap().parse().unwrap()),
+        StopScope::Credential(credential),
+        StopScope::Client("support-agent".parse().unwrap()),
+        StopScope::Tenant("main".parse().unwrap()),
+    ];
+    let everybody_s = [
+        StopScope::Everything,
+        StopScope::Operation("refund.*".parse().unwrap()),
+        StopScope::Approver("usr_mia".parse().unwrap()),
+    ];
+    let mut ids = Vec::new();
+    for scope in ours.iter().chain(&everybody_s) {
+        let place = PlaceStop {
+            id: StopId::generate(&*world.clock, &*world.entropy),
+            tenant: None,
+            scope: scope.clone(),
+            reason: "incident 7".parse().unwrap(),
+            expires_at: None,
+        };
+        ids.push(
+            world
+                .app
+                .store
+                .place_stop(world.op(), place)
+                .await
+                .unwrap()
+                .value
+                .stop
+                .id
+                .to_string(),
+        );
+    }
+    let listed = |body: Value| -> BTreeSet<String> {
+        let stops = body["stops"].as_array().unwrap();
+        stops.iter().map(|stop| stop["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let set = |ids: &[String]| ids.iter().cloned().collect();
+    let theirs = world.call("elsewhere", "GET", "/v1/stops", None).await.expect(200);
+    assert_eq!(listed(theirs), set(&ids[ours.len()..]));
+    let here = world.call("operations", "GET", "/v1/stops", None).await.expect(200);
+    assert_eq!(listed(here), set(&ids));
+    for (n, id) in ids.iter().enumerate() {
+        let path = format!("/v1/stops/{id}");
+        world.call("operations", "GET", &path, None).await.expect(200);
+        let reply = world.call("elsewhere", "GET", &path, None).await;
+        if n < ours.len() {
+            reply.refused(404, "not_found");
+        } else {
+            assert_eq!(reply.expect(200)["in_flight"], json!([]));
+        }
+    }
 }

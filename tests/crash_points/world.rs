@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use writ::app::{Outside, SystemClock, SystemEntropy};
+use writ::approval::RecordSigner;
 use writ::domain::approval::Decision;
 use writ::domain::secret::Secret;
 use writ::sandbox::{Fault, FaultKind, RunningSandbox, Sandbox, SandboxConfig, SeenRequest, demo};
@@ -282,8 +283,7 @@ impl World {
             let request = self.client.get(format!("{url}/v1/drafts/{draft}"));
             let (_, card) = self.read(self.auth(request, "review-desk")).await?;
             if card["approval"]["request_nonce"].is_string() {
-                self.records
-                    .push(people::record(&self.made, &self.outside, "usr_mia", &card, decision));
+                self.records.push(record(&self.made, &self.outside, "usr_mia", &card, decision));
             }
         }
         for record in self.records.clone() {
@@ -474,4 +474,13 @@ fn edit(path: &std::path::Path, from: &str, to: &str) -> bool {
     let text = std::fs::read_to_string(path).unwrap();
     std::fs::write(path, text.replacen(from, to, 1)).unwrap();
     text.contains(from)
+}
+
+/// The record with which an approver of the example answers this card.
+fn record(made: &Created, outside: &Outside, approver: &str, card: &Value, decision: Decision) -> String {
+    let (_, path) = made.approvers.iter().find(|(id, _)| id.as_str() == approver).unwrap();
+    let pem = Secret::new(std::fs::read_to_string(path).unwrap());
+    let signer = RecordSigner::from_pkcs8_pem(&pem, format!("{approver}-1").parse().unwrap()).unwrap();
+    let audience = writ::config::Config::load(&made.config).unwrap().audience.to_string();
+    signer.sign(&people::claims(outside, audience, approver, card, decision)).unwrap()
 }

@@ -2,21 +2,10 @@
 
 use serde_json::Value;
 use writ::app::Outside;
-use writ::approval::RecordSigner;
 use writ::domain::approval::{Approval, ApproverType, AskedBy, By, Claims, Decision};
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::id::RecordId;
-use writ::domain::secret::Secret;
-use writ::setup::{Created, LOCAL_ISSUER};
-
-/// The record with which an approver of the example answers this card.
-pub fn record(made: &Created, outside: &Outside, approver: &str, card: &Value, decision: Decision) -> String {
-    let (_, path) = made.approvers.iter().find(|(id, _)| id.as_str() == approver).unwrap();
-    let pem = Secret::new(std::fs::read_to_string(path).unwrap());
-    let signer = RecordSigner::from_pkcs8_pem(&pem, format!("{approver}-1").parse().unwrap()).unwrap();
-    let audience = writ::config::Config::load(&made.config).unwrap().audience.to_string();
-    signer.sign(&claims(outside, audience, approver, card, decision)).unwrap()
-}
+use writ::setup::LOCAL_ISSUER;
 
 /// The claims with which an approver of the example would answer this card.
 pub fn claims(outside: &Outside, audience: String, approver: &str, card: &Value, decision: Decision) -> Claims {

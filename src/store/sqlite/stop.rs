@@ -37,6 +37,20 @@ macro_rules! covers {
     };
 }
 
+/// Whether the stop `s` concerns the tenant `:viewer`: its own stops, and of those of the command line what may cover something of its own.
+/// Which drafts and clients another tenant has is not its business.
+macro_rules! concerns {
+    () => {
+        "(:viewer IS NULL OR s.tenant = :viewer OR (s.tenant IS NULL AND CASE s.scope
+            WHEN 'tenant' THEN s.value = :viewer
+            WHEN 'client' THEN EXISTS (SELECT 1 FROM client c WHERE c.id = s.value AND c.tenant = :viewer)
+            WHEN 'draft' THEN EXISTS (SELECT 1 FROM draft d WHERE d.id = s.value AND d.tenant = :viewer)
+            WHEN 'approval' THEN EXISTS (SELECT 1 FROM approval a JOIN draft d ON d.id = a.draft WHERE a.id = s.value AND d.tenant = :viewer)
+            WHEN 'credential' THEN EXISTS (SELECT 1 FROM credential c JOIN draft d ON d.id = c.draft WHERE c.id = s.value AND d.tenant = :viewer)
+            ELSE 1 END))"
+    };
+}
+
 /// Refuses if a stop that is in force at `now` covers the draft, or the credential that is used for it.
 pub(super) fn check(connection: &Connection, now: Timestamp, draft: DraftId, credential: Option<CredentialId>) -> Result<(), Failure> {
     let stop = rows::first(
@@ -197,31 +211,31 @@ fn tell(step: &mut Step<'_>, stop: &StopRecord, transition: StopTransition, reas
     })
 }
 
-/// The stop with what is in flight within its scope, if `viewer` may see it: a tenant sees its own stops and those of every tenant, and of
-/// what is in flight its own.
+/// The stop with what is in flight within its scope, if it concerns `viewer`; of what is in flight a tenant sees its own.
 pub(super) fn standing(connection: &Connection, id: StopId, viewer: Option<&TenantId>) -> Result<Option<StopStanding>, Failure> {
-    let stop = one(connection, id)?.filter(|stop| may_see(stop, viewer));
+    let stop = rows::first(
+        connection,
+        concat!("SELECT s.* FROM stop s WHERE s.id = :stop AND ", concerns!()),
+        named_params! { ":stop": id.to_string(), ":viewer": viewer.map(TenantId::as_str) },
+        stop_row,
+    )?;
     let Some(stop) = stop else { return Ok(None) };
     let in_flight = in_flight(connection, id, viewer)?;
     Ok(Some(StopStanding { stop, in_flight }))
 }
 
-/// The stops that `viewer` may see, in the order of their ids; those that ended only if they are asked for.
+/// The stops that concern `viewer`, in the order of their ids; those that ended only if they are asked for.
 pub(super) fn list(connection: &Connection, now: Timestamp, viewer: Option<&TenantId>, which: Stops) -> Result<Vec<StopRecord>, Failure> {
     rows::all(
         connection,
-        "SELECT * FROM stop WHERE (:viewer IS NULL OR tenant IS NULL OR tenant = :viewer)
-            AND (:ended OR (state = 'active' AND (expires_at IS NULL OR expires_at > :now))) ORDER BY id",
+        concat!(
+            "SELECT s.* FROM stop s WHERE (:ended OR (s.state = 'active' AND (s.expires_at IS NULL OR s.expires_at > :now))) AND ",
+            concerns!(),
+            " ORDER BY s.id"
+        ),
         named_params! { ":viewer": viewer.map(TenantId::as_str), ":ended": which == Stops::All, ":now": now.millis() },
         stop_row,
     )
-}
-
-fn may_see(stop: &StopRecord, viewer: Option<&TenantId>) -> bool {
-    match (viewer, &stop.tenant) {
-        (None, _) | (_, None) => true,
-        (Some(viewer), Some(tenant)) => viewer == tenant,
-    }
 }
 
 fn in_flight(connection: &Connection, stop: StopId, viewer: Option<&TenantId>) -> Result<Vec<InFlight>, Failure> {
