@@ -9,9 +9,9 @@ use crate::approval::{RecordError, UnverifiedRecord};
 use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::backend::{ReadError, Stale};
 use crate::crash_points::{Point, reached};
-use crate::domain::id::{CredentialId, DraftId, ExecutionId, StopId};
+use crate::domain::id::{CredentialId, DraftId, StopId};
 use crate::domain::json::{Json, JsonError};
-use crate::domain::lifecycle::{DraftState, ExecutionState};
+use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{Audience, KeyId, OperationName, PrincipalId};
 use crate::domain::operation::Stage;
 use crate::domain::policy::Rule;
@@ -19,7 +19,7 @@ use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::store::intent::Issue;
 use crate::store::record::DraftRecord;
-use crate::store::{Rejection, StoreError};
+use crate::store::{Busy, Rejection, StoreError};
 use crate::token::{Grant, GrantResource, KeyRingError, MintError};
 
 /// What stands for the approval: a record to be counted now, or a draft whose records are stored already.
@@ -116,13 +116,8 @@ pub enum ExchangeError {
     #[error("the backend did not show the resource")]
     Blind(#[source] Stale),
     /// Another execution on the same resource has no known outcome.
-    #[error("execution {execution} on the same resource is {state}")]
-    ResourceBusy {
-        /// The other execution.
-        execution: ExecutionId,
-        /// Where it stands.
-        state: ExecutionState,
-    },
+    #[error("{0}")]
+    ResourceBusy(Busy),
     /// A stop covers it.
     #[error("stop {0} covers the draft")]
     Stopped(StopId),
@@ -140,7 +135,7 @@ pub enum ExchangeError {
 impl From<StoreError> for ExchangeError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Rejected(Rejection::ResourceBusy { execution, state }) => Self::ResourceBusy { execution, state },
+            StoreError::Rejected(Rejection::ResourceBusy(busy)) => Self::ResourceBusy(busy),
             StoreError::Rejected(Rejection::Stopped(stop)) => Self::Stopped(stop),
             StoreError::Rejected(Rejection::KeyRevoked(kid)) => Self::KeyRevoked(kid),
             StoreError::Rejected(Rejection::DraftIs(state)) => Self::NotApproved { state, reason: None },
@@ -314,7 +309,7 @@ impl ExchangeError {
             Self::PolicyDenies(_) => Some("policy_denies"),
             Self::AdapterChanged => Some("adapter_changed"),
             Self::ResourceMoved(_) => Some("resource_changed"),
-            Self::ResourceBusy { .. } => Some("resource_busy"),
+            Self::ResourceBusy(_) => Some("resource_busy"),
             Self::Stopped(_) => Some("stopped"),
             Self::Store(StoreError::Rejected(rejection)) => Some(of_rejection(rejection)),
             Self::Store(_) => None,

@@ -50,10 +50,7 @@ impl Broker {
     pub(super) async fn resource_is_free(&self, draft: &DraftRecord) -> Result<(), ExchangeError> {
         match self.store.busy_resource(draft.id).await? {
             None => Ok(()),
-            Some(open) => Err(ExchangeError::ResourceBusy {
-                execution: open.id,
-                state: open.state,
-            }),
+            Some(busy) => Err(ExchangeError::ResourceBusy(busy)),
         }
     }
 

@@ -250,7 +250,7 @@ pub(super) const fn of_rejection(rejection: &Rejection) -> &'static str {
         Rejection::AlreadyAnswered(_) => "approval_answered",
         Rejection::RecordReused(_) => "record_reused",
         Rejection::KeyRevoked(_) => "record_key_revoked",
-        Rejection::ResourceBusy { .. } => "resource_busy",
+        Rejection::ResourceBusy(_) => "resource_busy",
         Rejection::CredentialExpired(_) => "credential_expired",
         Rejection::DraftIs(_) | Rejection::ApprovalIs(_) => "approval_decided",
         _ => "internal",

@@ -202,7 +202,7 @@ impl ExecuteError {
                 Rejection::KeyRevoked(_) => "record_key_revoked",
                 Rejection::GrantMismatch | Rejection::HashMismatch => "credential_draft_mismatch",
                 Rejection::NotFound => "credential_unknown",
-                Rejection::ResourceBusy { .. } => "resource_busy",
+                Rejection::ResourceBusy(_) => "resource_busy",
                 Rejection::Stopped(_) => "stopped",
                 Rejection::DraftExpired(_) => "draft_expired",
                 Rejection::WindowExpired(_) => "execution_window_over",

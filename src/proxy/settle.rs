@@ -66,7 +66,6 @@ impl Parts {
             settled,
             result,
             next_action_at,
-            lease: None,
         };
         // What came back is known here and nowhere else: it is worth as much patience as the lease allows.
         match self.insist(self.settings.lease, |op| self.store.settle(op, settle.clone())).await {

@@ -14,15 +14,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::error::StoreError;
+use super::error::{Busy, StoreError};
 use super::health::Health;
 use super::intent::{
     Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
-    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
-    Swept,
+    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use super::tally::Tally;
@@ -109,11 +108,8 @@ pub trait Store: Send + Sync {
     /// `execution.hand_off`.
     async fn hand_off(&self, op: Op, hand_off: HandOff) -> Result<Applied<ExecutionRecord>, StoreError>;
 
-    /// `execution.resolve_applied` or `execution.resolve_not_applied`.
+    /// `execution.resolve_applied` or `execution.resolve_not_applied`; of one that is applied, `execution.reopen`.
     async fn resolve(&self, op: Op, resolve: Resolve) -> Result<Applied<ExecutionRecord>, StoreError>;
-
-    /// `execution.reopen`.
-    async fn reopen(&self, op: Op, reopen: Reopen) -> Result<Applied<ExecutionRecord>, StoreError>;
 
     /// `stop.place`: from its commit on nothing that the stop covers is issued, spent or sent. What is in flight is listed in the same step.
     async fn place_stop(&self, op: Op, place: PlaceStop) -> Result<Applied<StopStanding>, StoreError>;
@@ -186,7 +182,7 @@ pub trait Store: Send + Sync {
     async fn known_draft(&self, known: Known) -> Result<Option<DraftRecord>, StoreError>;
 
     /// The unresolved execution of another draft on the same resource of the same backend, whichever tenant made it.
-    async fn busy_resource(&self, draft: DraftId) -> Result<Option<ExecutionSummary>, StoreError>;
+    async fn busy_resource(&self, draft: DraftId) -> Result<Option<Busy>, StoreError>;
 
     /// Drafts in the order of their ids.
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError>;

@@ -6,6 +6,24 @@ use crate::domain::name::{ClientId, KeyId, PrincipalId};
 use crate::domain::time::Timestamp;
 use crate::store::health::Pause;
 
+/// The execution that keeps a resource busy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Busy {
+    /// The execution; which one is not told if it is another tenant's.
+    pub execution: Option<ExecutionId>,
+    /// Where it stands.
+    pub state: ExecutionState,
+}
+
+impl std::fmt::Display for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.execution {
+            Some(execution) => write!(f, "execution {execution} on the same resource is {}", self.state),
+            None => write!(f, "another tenant's execution on the same resource is {}", self.state),
+        }
+    }
+}
+
 /// Why a transition did not take place, for certain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
@@ -64,13 +82,8 @@ pub enum Rejection {
     #[error("the client {0} is revoked")]
     ClientRevoked(ClientId),
     /// Another execution on the same resource has no known outcome.
-    #[error("execution {execution} on the same resource is {state}")]
-    ResourceBusy {
-        /// The other execution.
-        execution: ExecutionId,
-        /// Where it stands.
-        state: ExecutionState,
-    },
+    #[error("{0}")]
+    ResourceBusy(Busy),
     /// A stop covers it.
     #[error("stop {0} covers it")]
     Stopped(StopId),

@@ -310,8 +310,6 @@ pub struct Settle {
     pub result: AttemptResult,
     /// When the sweep should look at it next, if it is not over.
     pub next_action_at: Option<Timestamp>,
-    /// Whether the holder keeps the lease, to go on at once.
-    pub lease: Option<Duration>,
 }
 
 /// A look-up's result to be recorded.
@@ -433,15 +431,6 @@ pub struct Resolve {
     pub evidence: String,
     /// The backend's own id, if they found it.
     pub reference: Option<String>,
-}
-
-/// An execution that the backend later said had failed.
-#[derive(Debug, Clone, Serialize)]
-pub struct Reopen {
-    /// The execution.
-    pub execution: ExecutionId,
-    /// A stable code.
-    pub code: String,
 }
 
 /// Whether a case waits for a person.

@@ -11,6 +11,6 @@ pub mod stop;
 pub mod tally;
 
 pub use contract::{Applied, Op, Store};
-pub use error::{Rejection, StoreError};
+pub use error::{Busy, Rejection, StoreError};
 pub use health::Health;
 pub use insist::insist;

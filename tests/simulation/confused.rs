@@ -310,7 +310,6 @@ impl Schedule<'_> {
                 body_sha256: None,
             },
             next_action_at: None,
-            lease: None,
         };
         ask!(self, worker, settle, Settle, settle);
     }

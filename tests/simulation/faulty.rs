@@ -208,7 +208,6 @@ impl Store for FaultyStore {
         look_up(LookUp, LookUp) -> ExecutionRecord, always;
         hand_off(HandOff, HandOff) -> ExecutionRecord, always;
         resolve(Resolve, Resolve) -> ExecutionRecord, always;
-        reopen(Reopen, Reopen) -> ExecutionRecord, always;
     }
 
     plain! {

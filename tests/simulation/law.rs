@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use writ::domain::approval::Decision;
 use writ::domain::id::{DraftId, ExecutionId};
 use writ::store::intent::{
-    Abort, Close, CloseAs, Decide, Dispatch, HandOff, Issue, LookUp, Redeem, Reopen, Resolve, Settle, Settled, TakeOver, Vote,
+    Abort, Close, CloseAs, Decide, Dispatch, HandOff, Issue, LookUp, Redeem, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
 };
 
 /// A transition that somebody asks for.
@@ -23,7 +23,6 @@ pub enum Wish<'a> {
     LookUp(&'a LookUp),
     HandOff(&'a HandOff),
     Resolve(&'a Resolve),
-    Reopen(&'a Reopen),
 }
 
 /// Why it must be refused.
@@ -239,15 +238,15 @@ fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(),
         }
         Wish::Resolve(resolve) => {
             let execution = execution(db, resolve.execution).ok_or("there is no such execution")?;
+            let reopens = resolve.resolution == Resolution::NotApplied && execution.state == "applied";
+            if reopens {
+                return Ok(());
+            }
             is_in(
                 &execution.state,
                 &["indeterminate", "pending", "handed_off"],
                 "the outcome is not open",
             )
-        }
-        Wish::Reopen(reopen) => {
-            let execution = execution(db, reopen.execution).ok_or("there is no such execution")?;
-            is_in(&execution.state, &["applied", "pending"], "nothing was applied")
         }
     }
 }

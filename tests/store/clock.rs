@@ -155,7 +155,11 @@ async fn what_came_of_sent_requests_is_recorded_while_the_clock_is_behind(world:
     assert_eq!(settled.state, ExecutionState::Applied);
     let looked = store.look_up(world.op(), world.look_up(&lost, applied())).await.unwrap().value;
     assert_eq!(looked.state, ExecutionState::Applied);
-    let failed = store.reopen(world.op(), world.reopen(&pending)).await.unwrap().value;
+    let failed = store
+        .look_up(world.op(), world.look_up(&pending, not_applied()))
+        .await
+        .unwrap()
+        .value;
     assert_eq!(failed.state, ExecutionState::NotApplied);
     let closed = store
         .resolve(world.op(), world.resolve(&handed, Resolution::Applied))

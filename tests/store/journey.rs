@@ -24,7 +24,7 @@ super::over_one_and_two_connections! {
     an_aborted_execution_gives_the_draft_back,
     an_aborted_execution_can_leave_the_draft_stale,
     a_take_over_leaves_the_outcome_open,
-    whoever_keeps_the_lease_goes_on_and_whoever_does_not_gives_it_up,
+    a_lost_answer_gives_the_lease_up_and_leaves_the_outcome_open,
     a_look_up_settles_what_an_answer_did_not,
     a_person_settles_what_no_look_up_could,
     what_is_due_is_what_somebody_should_look_at,
@@ -377,14 +377,7 @@ async fn a_take_over_leaves_the_outcome_open(world: World) {
     }
 }
 
-async fn whoever_keeps_the_lease_goes_on_and_whoever_does_not_gives_it_up(world: World) {
-    let sent = world.dispatched().await;
-    let keep = Settle {
-        lease: Some(2 * MINUTE),
-        ..world.settle(&sent, lost())
-    };
-    let kept = world.store().settle(world.op(), keep).await.unwrap().value;
-    assert_eq!(kept.lease_until, world.now().plus(2 * MINUTE));
+async fn a_lost_answer_gives_the_lease_up_and_leaves_the_outcome_open(world: World) {
     let given_up = world.indeterminate().await;
     assert_eq!(given_up.lease_until, world.now());
     assert_eq!(given_up.code.as_deref(), Some("timed_out"));
@@ -438,11 +431,10 @@ async fn a_person_settles_what_no_look_up_could(world: World) {
         (done.state, done.evidence.as_deref(), done.reference.as_deref()),
         (ExecutionState::Applied, Some("seen in the dashboard"), Some("re_9"))
     );
-    let reopened = world.store().reopen(world.op(), world.reopen(&done)).await.unwrap().value;
-    assert_eq!(
-        (reopened.state, reopened.code.as_deref()),
-        (ExecutionState::NotApplied, Some("charge_back"))
-    );
+    let reopen = world.resolve(&done, Resolution::NotApplied);
+    let reopened = world.store().resolve(world.op(), reopen).await.unwrap().value;
+    assert_eq!(reopened.state, ExecutionState::NotApplied);
+    assert_eq!(world.events().await.last().unwrap()["type"], "execution.reopen");
 }
 
 async fn what_is_due_is_what_somebody_should_look_at(world: World) {

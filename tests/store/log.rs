@@ -76,7 +76,8 @@ async fn everything(world: &World) {
 
     world.settled(not_applied()).await;
     let done = world.settled(applied()).await;
-    world.store().reopen(world.op(), world.reopen(&done)).await.unwrap();
+    let reopen = world.resolve(&done, Resolution::NotApplied);
+    world.store().resolve(world.op(), reopen).await.unwrap();
     for (found, held_off) in [(applied(), false), (not_applied(), true), (pending(), false)] {
         let execution = if held_off {
             world.handed_off().await

@@ -85,8 +85,8 @@ async fn attempts_and_outcomes_repeat(world: World) {
     let handed = repeats!(world, hand_off(hand_off), other: hand_off(world.hand_off(&other)));
     let resolve = world.resolve(&handed, Resolution::Applied);
     let done = repeats!(world, resolve(resolve), other: resolve(world.resolve(&handed, Resolution::NotApplied)));
-    let reopen = world.reopen(&done);
-    repeats!(world, reopen(reopen), other: reopen(world.reopen(&other)));
+    let reopen = world.resolve(&done, Resolution::NotApplied);
+    repeats!(world, resolve(reopen), other: resolve(world.resolve(&done, Resolution::Applied)));
 }
 
 async fn administration_repeats(world: World) {

@@ -180,8 +180,7 @@ async fn attempt(world: &World, drafts: &mut [DraftRecord], it: Try) {
         (14, Some(execution)) => answered(store.settle(op, world.settle(&execution, found())).await),
         (15, Some(execution)) => answered(store.look_up(op, world.look_up(&execution, found())).await),
         (16, Some(execution)) => match it.how {
-            0 => answered(store.reopen(op, world.reopen(&execution)).await),
-            1 => answered(store.resolve(op, world.resolve(&execution, Resolution::NotApplied)).await),
+            0 | 1 => answered(store.resolve(op, world.resolve(&execution, Resolution::NotApplied)).await),
             _ => answered(store.hand_off(op, world.hand_off(&execution)).await),
         },
         (19, _) if it.how == 0 => answered(store.place_stop(op, world.place(StopScope::Everything)).await),

@@ -19,8 +19,8 @@ use writ::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind,
 use writ::domain::stop::{Reason, StopScope};
 use writ::domain::time::Timestamp;
 use writ::store::intent::{
-    Abort, AfterAbort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed, Redeem, Redeemed, Reopen,
-    Resolution, Resolve, Settle, Settled, TakeOver, Vote,
+    Abort, AfterAbort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, NewDraft, Proposed, Redeem, Redeemed, Resolution,
+    Resolve, Settle, Settled, TakeOver, Vote,
 };
 use writ::store::record::{
     ApproverEntry, AttemptResult, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict,
@@ -357,7 +357,6 @@ impl World {
                 body_sha256: Some(Digest::of(b"answer")),
             },
             next_action_at: None,
-            lease: None,
         }
     }
 
@@ -428,13 +427,6 @@ impl World {
             resolution,
             evidence: "seen in the dashboard".to_owned(),
             reference: Some("re_9".to_owned()),
-        }
-    }
-
-    pub fn reopen(&self, execution: &ExecutionRecord) -> Reopen {
-        Reopen {
-            execution: execution.id,
-            code: "charge_back".to_owned(),
         }
     }
 

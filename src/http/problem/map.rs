@@ -96,7 +96,7 @@ impl From<Rejection> for Problem {
             Rejection::RecordReused(_) => Self::new(Code::RecordReused, detail),
             Rejection::KeyRevoked(_) => Self::new(Code::RecordKeyRevoked, detail),
             Rejection::ClientRevoked(_) => Self::new(Code::CredentialNotLive, format!("{detail}; nothing of it runs any more")),
-            Rejection::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
+            Rejection::ResourceBusy(_) => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
             Rejection::Stopped(_) => Self::new(
                 Code::Stopped,
                 format!("{detail}; nothing was sent: ask an operator, and exchange the approval again once it is lifted"),
@@ -281,7 +281,7 @@ impl From<ExchangeError> for Problem {
             ExchangeError::ResourceMoved(_) => Self::new(Code::ResourceChanged, detail),
             ExchangeError::Unreadable(source) => Self::unreadable(&source),
             ExchangeError::Blind(source) => Self::unreadable(&source),
-            ExchangeError::ResourceBusy { .. } => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
+            ExchangeError::ResourceBusy(_) => Self::new(Code::ResourceBusy, format!("{detail}; wait until its outcome is known")),
             ExchangeError::Stopped(stop) => Rejection::Stopped(stop).into(),
             ExchangeError::NoSigningKey(source) => {
                 tracing::error!(error = %source, "no credential can be signed");

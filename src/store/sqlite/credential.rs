@@ -4,7 +4,7 @@ use rusqlite::{Connection, named_params};
 
 use super::draft::live_credential;
 use super::failure::Failure;
-use super::rows::{self, word};
+use super::rows::{self, opt_word, word};
 use super::step::{Step, approval_part, credential_part, policy_part, words};
 use super::stop;
 use crate::audit::{ChangePart, EventBody, EventKind};
@@ -13,9 +13,9 @@ use crate::domain::id::{CredentialId, DraftId, RecordId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, CredentialTransition, DraftState, ExecutionState};
 use crate::domain::name::KeyId;
 use crate::domain::time::Timestamp;
-use crate::store::Rejection;
 use crate::store::intent::Issue;
-use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionSummary, SignedRecord};
+use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, SignedRecord};
+use crate::store::{Busy, Rejection};
 
 /// `credential.issue`.
 pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
@@ -173,19 +173,15 @@ pub(super) fn is_usable(connection: &Connection, now: Timestamp, id: CredentialI
 pub(super) fn check_resource(step: &Step<'_>, draft: &DraftRecord) -> Result<(), Failure> {
     match busy_resource(step.connection, draft.id)? {
         None => Ok(()),
-        Some(open) => Err(Rejection::ResourceBusy {
-            execution: open.id,
-            state: open.state,
-        }
-        .into()),
+        Some(busy) => Err(Rejection::ResourceBusy(busy).into()),
     }
 }
 
 /// The unresolved execution of another draft on the same resource of the same backend, whichever tenant made it.
-pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<Option<ExecutionSummary>, Failure> {
+pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<Option<Busy>, Failure> {
     rows::first(
         connection,
-        "SELECT e.id, e.state, e.reference
+        "SELECT CASE WHEN d.tenant = mine.tenant THEN e.id END AS execution, e.state
          FROM draft mine JOIN draft d ON d.resource_type = mine.resource_type AND d.resource_id = mine.resource_id
             AND d.backend = mine.backend AND d.id <> mine.id JOIN execution e ON e.draft = d.id
          WHERE mine.id = :draft AND e.state IN (SELECT value FROM json_each(:unresolved)) LIMIT 1",
@@ -193,10 +189,9 @@ pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<O
             ":draft": draft.to_string(), ":unresolved": words(ExecutionState::UNRESOLVED, ExecutionState::as_str),
         },
         |row| {
-            Ok(ExecutionSummary {
-                id: word(row, "id")?,
+            Ok(Busy {
+                execution: opt_word(row, "execution")?,
                 state: word(row, "state")?,
-                reference: row.get("reference")?,
             })
         },
     )

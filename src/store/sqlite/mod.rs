@@ -50,15 +50,14 @@ use super::contract::OperationOutcome;
 use super::health::{FileState, Health, Reserve, Trouble};
 use super::intent::{
     Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
-    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Reopen, Resolve, Settle, TakeOver, Vote,
+    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, StoredEvent,
-    Swept,
+    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use super::tally::Tally;
-use super::{Applied, Op, Rejection, Store, StoreError};
+use super::{Applied, Busy, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
@@ -208,10 +207,6 @@ impl Store for SqliteStore {
         self.once(op, "resolve", resolve, outcome::resolve).await
     }
 
-    async fn reopen(&self, op: Op, reopen: Reopen) -> Result<Applied<ExecutionRecord>, StoreError> {
-        self.once(op, "reopen", reopen, outcome::reopen).await
-    }
-
     async fn place_stop(&self, op: Op, place: PlaceStop) -> Result<Applied<StopStanding>, StoreError> {
         self.once(op, "place_stop", place, stop::place).await
     }
@@ -304,7 +299,7 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| draft::known(connection, now, &known)).await
     }
 
-    async fn busy_resource(&self, draft: DraftId) -> Result<Option<ExecutionSummary>, StoreError> {
+    async fn busy_resource(&self, draft: DraftId) -> Result<Option<Busy>, StoreError> {
         self.readers
             .read(move |connection| credential::busy_resource(connection, draft))
             .await

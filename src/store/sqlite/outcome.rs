@@ -10,7 +10,7 @@ use crate::domain::digest::Digest;
 use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::intent::{HandOff, LookUp, Reopen, Resolution, Resolve, Settle, Settled};
+use crate::store::intent::{HandOff, LookUp, Resolution, Resolve, Settle, Settled};
 use crate::store::record::{AttemptResult, ExecutionRecord, HandedOff, LookUpRecord, Said};
 
 impl Settled {
@@ -64,8 +64,7 @@ pub(super) fn settle(step: &mut Step<'_>, settle: &Settle) -> Result<ExecutionRe
     if was.fence == settle.fence && was.state != ExecutionState::Dispatched {
         return Err(Rejection::ExecutionIs(was.state).into());
     }
-    let lease_until = settle.lease.map_or(step.wall, |lease| step.wall.plus(lease));
-    let then = after(&was, &settle.settled, settle.next_action_at, lease_until);
+    let then = after(&was, &settle.settled, settle.next_action_at, step.wall);
     let attempt = was.attempts.iter().find(|a| a.n == settle.attempt).map(|a| AttemptPart {
         n: a.n,
         request_sha256: a.request_sha256,
@@ -271,12 +270,14 @@ pub(super) fn hand_off(step: &mut Step<'_>, hand_off: &HandOff) -> Result<Execut
     step.execution(was.id)
 }
 
-/// `execution.resolve_applied` or `execution.resolve_not_applied`. A person needs no lease; whoever holds one finds the state changed.
+/// `execution.resolve_applied` or `execution.resolve_not_applied`; `execution.reopen` of one that was taken for applied. A person needs no lease;
+/// whoever holds one finds the state changed.
 pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<ExecutionRecord, Failure> {
     let was = step.execution(resolve.execution)?;
-    let transition = match resolve.resolution {
-        Resolution::Applied => ExecutionTransition::ResolveApplied,
-        Resolution::NotApplied => ExecutionTransition::ResolveNotApplied,
+    let transition = match (resolve.resolution, was.state) {
+        (Resolution::Applied, _) => ExecutionTransition::ResolveApplied,
+        (Resolution::NotApplied, ExecutionState::Applied) => ExecutionTransition::Reopen,
+        (Resolution::NotApplied, _) => ExecutionTransition::ResolveNotApplied,
     };
     let then = ExecutionRecord {
         lease_until: step.wall,
@@ -286,6 +287,11 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
         ..was.clone()
     };
     step.move_execution(&was, transition, was.fence, &then, |event| EventBody {
+        outcome: if transition == ExecutionTransition::Reopen {
+            EventOutcome::Failed
+        } else {
+            event.outcome
+        },
         content_sha256: Some(Digest::of(resolve.evidence.as_bytes())),
         provider: resolve.reference.clone().map(|reference| ProviderPart {
             status: None,
@@ -293,24 +299,6 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
             rule: None,
             body_sha256: None,
         }),
-        ..event
-    })?;
-    step.settle_draft(was.draft)?;
-    step.execution(was.id)
-}
-
-/// `execution.reopen`: the backend later said that it failed after all.
-pub(super) fn reopen(step: &mut Step<'_>, reopen: &Reopen) -> Result<ExecutionRecord, Failure> {
-    let was = step.execution(reopen.execution)?;
-    let then = ExecutionRecord {
-        lease_until: step.wall,
-        next_action_at: None,
-        code: Some(reopen.code.clone()),
-        ..was.clone()
-    };
-    step.move_execution(&was, ExecutionTransition::Reopen, was.fence, &then, |event| EventBody {
-        outcome: EventOutcome::Failed,
-        code: then.code.clone(),
         ..event
     })?;
     step.settle_draft(was.draft)?;

@@ -3,9 +3,9 @@
 use writ::domain::approval::Decision;
 use writ::domain::id::{ApprovalId, DraftId};
 use writ::domain::lifecycle::{CredentialState, DraftState, ExecutionState};
-use writ::store::Rejection;
 use writ::store::contract::OperationOutcome;
 use writ::store::intent::{AfterAbort, CloseAs, Issue, NewDraft, Redeem};
+use writ::store::{Busy, Rejection};
 
 use super::super::world::*;
 use super::{refused, refuses};
@@ -120,10 +120,10 @@ async fn a_resource_with_an_open_outcome_is_not_touched_again(world: World) {
     };
     let draft = world.propose(new).await;
     let draft = world.store().decide(world.op(), world.auto_approve(draft.id)).await.unwrap().value;
-    let busy = Rejection::ResourceBusy {
-        execution: execution.id,
+    let busy = Rejection::ResourceBusy(Busy {
+        execution: Some(execution.id),
         state: ExecutionState::Indeterminate,
-    };
+    });
     refuses!(world, issue(world.issue(&draft)), busy);
     // Tenants share the backend's things; what is called the same at another backend is another thing.
     let proposed = async |tenant: &str, backend: &str| {
@@ -137,10 +137,10 @@ async fn a_resource_with_an_open_outcome_is_not_touched_again(world: World) {
         world.store().decide(world.op(), world.auto_approve(draft.id)).await.unwrap().value
     };
     let same_thing = proposed("other", execution.backend.as_str()).await;
-    let busy = Rejection::ResourceBusy {
-        execution: execution.id,
+    let busy = Rejection::ResourceBusy(Busy {
+        execution: None,
         state: ExecutionState::Indeterminate,
-    };
+    });
     refuses!(world, issue(world.issue(&same_thing)), busy);
     let another_thing = proposed("other", "elsewhere").await;
     world.store().issue(world.op(), world.issue(&another_thing)).await.unwrap();
@@ -165,10 +165,10 @@ async fn two_credentials_for_one_resource_are_not_both_redeemed(world: World) {
         credentials.push(world.store().issue(world.op(), world.issue(&draft)).await.unwrap().value);
     }
     let execution = world.claim(&credentials[0]).await;
-    let busy = Rejection::ResourceBusy {
-        execution: execution.id,
+    let busy = Rejection::ResourceBusy(Busy {
+        execution: Some(execution.id),
         state: ExecutionState::Claimed,
-    };
+    });
     refuses!(world, redeem(world.redeem(&credentials[1])), busy);
     let credential = world.store().credential(credentials[1].id).await.unwrap().unwrap();
     assert_eq!(credential.state, CredentialState::Issued, "the refusal spent nothing");

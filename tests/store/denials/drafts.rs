@@ -57,7 +57,6 @@ async fn what_does_not_exist_is_not_found(world: World) {
     refuses!(world, look_up(world.look_up(&execution, applied())), Rejection::NotFound);
     refuses!(world, hand_off(world.hand_off(&execution)), Rejection::NotFound);
     refuses!(world, resolve(world.resolve(&execution, Resolution::Applied)), Rejection::NotFound);
-    refuses!(world, reopen(world.reopen(&execution)), Rejection::NotFound);
 }
 
 async fn a_taken_id_is_refused_by_name(world: World) {
