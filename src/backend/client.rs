@@ -14,6 +14,7 @@ use super::wire::{Broken, Connect, Outgoing, Wire};
 use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
 use crate::domain::draft::{CompiledRequest, IdempotencyKey, KeyPlacement};
+use crate::domain::secret::SecretsMark;
 use crate::domain::time::Timestamp;
 use crate::settings::Mistake;
 
@@ -100,6 +101,13 @@ impl Client {
             headers,
             events,
         })
+    }
+
+    /// A mark of the secrets that this process writes and looks up with.
+    #[must_use]
+    pub fn secrets_mark(&self) -> SecretsMark {
+        let held = [Credential::Read, Credential::Write].map(|credential| self.headers.get(&credential).and_then(Option::as_ref));
+        SecretsMark::of(held.map(|header| header.map_or(&[][..], |(_, value)| value.as_bytes())))
     }
 
     /// An event that came in, if the backend signed it about now. `signature` is the header that [`Backend::event_header`] names.

@@ -137,6 +137,7 @@ impl Parts {
             execution: execution.id,
             fence: execution.fence,
             request_sha256: Digest::of(&wire),
+            secrets: plan.secrets,
             lease: self.settings.lease,
             send_window: plan.send_window(),
         };

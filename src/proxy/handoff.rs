@@ -10,6 +10,8 @@ pub enum Reason {
     AdapterChanged,
     /// The backend knows the key with other content.
     KeyMismatch,
+    /// The backend's secrets are not those it was sent with.
+    SecretsChanged,
     /// The backend names another id for it than before.
     OtherReference,
     /// Nothing was found out in time.
@@ -23,6 +25,7 @@ impl Reason {
     pub const ALL: &'static [Self] = &[
         Self::AdapterChanged,
         Self::KeyMismatch,
+        Self::SecretsChanged,
         Self::OtherReference,
         Self::Unresolved,
         Self::PendingTooLong,
@@ -34,6 +37,7 @@ impl Reason {
         match self {
             Self::AdapterChanged => "adapter_changed",
             Self::KeyMismatch => "key_mismatch",
+            Self::SecretsChanged => "secrets_changed",
             Self::OtherReference => "other_reference",
             Self::Unresolved => "unresolved",
             Self::PendingTooLong => "pending_too_long",
@@ -55,6 +59,9 @@ impl Reason {
             }
             Self::KeyMismatch => {
                 "the backend knows the idempotency key with another request, so no answer under this key tells what became of this one"
+            }
+            Self::SecretsChanged => {
+                "the backend's secrets are not those it was sent with: under them the key may mean nothing, and what is not shown may be there all the same"
             }
             Self::PendingTooLong => "the backend took it and has called it pending for 30 days, which is longer than any bank needs",
             Self::OtherReference => "the backend named one id for it before and shows another now, so one of the two is something else",

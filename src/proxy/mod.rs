@@ -27,6 +27,7 @@ use crate::domain::clock::{Clock, Entropy};
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{DraftId, OperationId, RequestId};
 use crate::domain::name::Audience;
+use crate::domain::secret::SecretsMark;
 use crate::store::record::ExecutionRecord;
 use crate::store::{Applied, Op, Store, StoreError, insist};
 use crate::token::Verifier;
@@ -118,7 +119,12 @@ impl Parts {
         if document.adapter != *operation.backend().adapter() {
             return Err(PlanError::AdapterChanged);
         }
-        Ok(Plan { document, operation })
+        let client = self.clients.of(operation.backend().name()).ok_or(PlanError::AdapterChanged)?;
+        Ok(Plan {
+            document,
+            operation,
+            secrets: client.secrets_mark(),
+        })
     }
 
     async fn document(&self, draft: DraftId, execution: &ExecutionRecord) -> Result<DraftDocument, PlanError> {
@@ -158,6 +164,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Plan<'a> {
     document: DraftDocument,
     operation: &'a Operation,
+    /// The secrets that this process would send and look up with.
+    secrets: SecretsMark,
 }
 
 impl Plan<'_> {

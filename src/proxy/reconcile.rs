@@ -84,6 +84,10 @@ impl Parts {
         if self.gave_up(&current, &plan) {
             return self.hand_off(&current, Reason::Unresolved).await;
         }
+        // The looks were read and showed nothing, which proves nothing under other secrets, and nothing may be sent under them.
+        if !blind && current.sent_otherwise(plan.secrets).is_some() {
+            return self.hand_off(&current, Reason::SecretsChanged).await;
+        }
         Ok(current)
     }
 
@@ -266,7 +270,9 @@ impl Parts {
             }) => Settled::NotApplied { code: rule },
             // What the backend has said it took is not undone by a list that does not show it.
             Finding::Absent { proof: Some(proof) }
-                if execution.state == ExecutionState::Indeterminate && self.absence_proven(&execution, step, proof) =>
+                if execution.state == ExecutionState::Indeterminate
+                    && execution.sent_otherwise(plan.secrets).is_none()
+                    && self.absence_proven(&execution, step, proof) =>
             {
                 Settled::NotApplied {
                     code: "absence_proven".to_owned(),
@@ -356,7 +362,9 @@ impl Parts {
         // A window that begins in the future was opened by a clock that was wrong: how much of it is left is not known.
         let has_begun = execution.first_sent_at.is_none_or(|at| at <= now.plus(TOLERANCE));
         let in_window = has_begun && execution.send_until.is_none_or(|until| now < until);
-        recognised && attempts_left && in_window && !self.gave_up(execution, plan)
+        // The key is known only to whoever it was sent to: another secret may be another account's.
+        let same_secrets = execution.sent_otherwise(plan.secrets).is_none();
+        recognised && attempts_left && same_secrets && in_window && !self.gave_up(execution, plan)
     }
 
     fn gave_up(&self, execution: &ExecutionRecord, plan: &Plan<'_>) -> bool {

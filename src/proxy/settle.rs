@@ -10,7 +10,7 @@ use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::intent::{Settle, Settled};
-use crate::store::record::{AttemptResult, ExecutionRecord};
+use crate::store::record::{AttemptRecord, AttemptResult, ExecutionRecord};
 
 /// The codes an execution carries while its outcome is open.
 pub(super) mod code {
@@ -49,7 +49,7 @@ impl Parts {
             .attempts
             .iter()
             .filter(|a| a.n != attempt.n)
-            .any(|a| a.result.as_ref().is_none_or(|r| !r.conclusive));
+            .any(AttemptRecord::is_in_doubt);
         let answer = if let Sent::Answer(answer) = &sent { Some(answer) } else { None };
         let pause = self.pause(plan, execution.attempts.len(), answer);
         let (settled, result) = judge(plan, &sent, earlier_doubt, now);

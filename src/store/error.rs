@@ -107,6 +107,9 @@ pub enum Rejection {
     /// The client's `Idempotency-Key` was used with another request.
     #[error("the Idempotency-Key was used with another request")]
     RequestKeyReused,
+    /// An attempt that may have had its effect went out with other secrets: under these the backend need not know its key.
+    #[error("attempt {0} may have had its effect and went out with other secrets")]
+    SecretsChanged(u32),
     /// The backend's event came before with other content.
     #[error("event {0} came before with other content")]
     EventReused(String),

@@ -14,6 +14,7 @@ use crate::domain::money::Money;
 use crate::domain::name::{Audience, BackendName, CaseId, ClientId, OperationName, PrincipalId, TenantId};
 use crate::domain::operation::Consequence;
 use crate::domain::policy::{Answer, Requirement};
+use crate::domain::secret::SecretsMark;
 use crate::domain::time::Timestamp;
 
 /// A draft to be stored.
@@ -264,6 +265,8 @@ pub struct Dispatch {
     pub fence: u64,
     /// SHA-256 of the body that will be sent.
     pub request_sha256: Digest,
+    /// The secrets it goes out with, and whatever is read of it.
+    pub secrets: SecretsMark,
     /// How long the holder keeps the lease from now.
     pub lease: Duration,
     /// The adapter's window minus its safety: bounds every later send, counted from the first.

@@ -16,6 +16,7 @@ use crate::domain::name::{Audience, BackendName, CaseId, ClientId, KeyId, Operat
 use crate::domain::operation::Consequence;
 use crate::domain::policy::{Answer, Requirement, Signature};
 use crate::domain::principal::{Approver, ApproverKey, Client};
+use crate::domain::secret::SecretsMark;
 use crate::domain::time::Timestamp;
 
 /// A draft as it stands. Its document's bytes are read apart ([`super::Store::draft_bytes`]).
@@ -314,9 +315,14 @@ impl ExecutionRecord {
     /// Whether an earlier attempt may have had its effect: one without a result, or with one that proves nothing.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
-        self.attempts
-            .iter()
-            .any(|attempt| attempt.result.as_ref().is_none_or(|r| !r.conclusive))
+        self.attempts.iter().any(AttemptRecord::is_in_doubt)
+    }
+
+    /// The first attempt that may have had its effect and is known to have gone out with secrets other than these.
+    #[must_use]
+    pub fn sent_otherwise(&self, secrets: SecretsMark) -> Option<u32> {
+        let mut otherwise = self.attempts.iter().filter(|a| a.secrets.is_some_and(|mark| mark != secrets));
+        otherwise.find(|attempt| attempt.is_in_doubt()).map(|attempt| attempt.n)
     }
 }
 
@@ -336,10 +342,20 @@ pub struct AttemptRecord {
     pub n: u32,
     /// SHA-256 of the body that was to be sent.
     pub request_sha256: Digest,
+    /// The secrets it was to go out with; not known of what an earlier version sent.
+    pub secrets: Option<SecretsMark>,
     /// When it was written down.
     pub sent_at: Timestamp,
     /// What came of it; absent while nothing is known.
     pub result: Option<AttemptResult>,
+}
+
+impl AttemptRecord {
+    /// Whether it may have had its effect, for all that its own answer says.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        self.result.as_ref().is_none_or(|result| !result.conclusive)
+    }
 }
 
 /// What came of an attempt.

@@ -72,6 +72,15 @@ async fn what_was_written_down_to_be_sent_is_looked_up_before_it_goes_again() {
             execution: execution.id,
             fence: execution.fence,
             request_sha256: Digest::of(body.as_bytes()),
+            secrets: world
+                .app
+                .proxy
+                .as_ref()
+                .unwrap()
+                .clients
+                .of(&execution.backend)
+                .unwrap()
+                .secrets_mark(),
             lease: Duration::from_secs(60),
             send_window: Duration::from_secs(23 * 3600),
         };
@@ -142,6 +151,7 @@ async fn an_attempt_with_other_bytes_under_the_key_is_refused_by_the_store() {
         execution: execution.id,
         fence: execution.fence,
         request_sha256: Digest::of(b"amount=9000"),
+        secrets: execution.attempts[0].secrets.unwrap(),
         lease: MINUTE,
         send_window: MINUTE,
     };

@@ -117,3 +117,46 @@ async fn at_another_address_the_key_is_neither_sent_nor_looked_up() {
     );
     assert_eq!((world.writes(), world.sandbox.requests().len()), (1, reads));
 }
+
+/// Another key for looking up that the sandbox knows, as after a rotation.
+fn rotate(world: &mut World) {
+    let known = std::fs::read_to_string(world.path("secrets/stripe-write")).unwrap();
+    std::fs::write(world.path("secrets/stripe-read"), known).unwrap();
+    world.restart();
+}
+
+#[tokio::test]
+async fn under_other_secrets_the_key_is_not_sent_and_absence_proves_nothing() {
+    let (mut world, held) = lost(1).await;
+    rotate(&mut world);
+    world.later(MINUTE).await;
+    let execution = world.execution(&held.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!("handed_off"), &json!("secrets_changed"))
+    );
+    world.later(GIVE_UP).await;
+    assert_eq!((world.writes(), world.sandbox.refunds(demo::CHARGE).len()), (1, 0));
+}
+
+#[tokio::test]
+async fn under_other_secrets_what_was_done_is_still_found() {
+    let mut world = World::new().await;
+    let held = held(&world).await;
+    world.sandbox.fault(Fault::once(FaultKind::DropAfter, "POST", "/v1/refunds"));
+    world.execute(&held.token, &held.draft).await.expect(202);
+    rotate(&mut world);
+    let execution = until(&world, &held.draft, "applied", 3).await;
+    one_key(&world, &execution);
+    assert_eq!((world.writes(), world.sandbox.refunds(demo::CHARGE).len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_claim_that_was_not_sent_goes_out_with_the_secrets_that_are_in_force() {
+    let mut world = World::new().await;
+    let held = held(&world).await;
+    super::support::claimed(&world, &held).await;
+    rotate(&mut world);
+    let execution = until(&world, &held.draft, "applied", 3).await;
+    one_key(&world, &execution);
+}

@@ -7,6 +7,7 @@ use writ::domain::approval::Decision;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId};
+use writ::domain::secret::SecretsMark;
 use writ::store::Store as _;
 use writ::store::StoreError;
 use writ::store::intent::*;
@@ -74,10 +75,13 @@ impl Schedule<'_> {
             }
             (8, Some(e)) => {
                 let bytes = e.attempts.first().map_or(Digest::of(b"x"), |a| a.request_sha256);
+                let other = SecretsMark::of([&b"another account's"[..]]);
+                let secrets = e.attempts.first().and_then(|a| a.secrets).unwrap_or(other);
                 let dispatch = Dispatch {
                     execution: e.id,
                     fence: self.fence(&e),
                     request_sha256: if self.dice.chance(30) { Digest::of(b"other") } else { bytes },
+                    secrets: if self.dice.chance(30) { other } else { secrets },
                     lease: LEASE,
                     send_window: LEASE,
                 };

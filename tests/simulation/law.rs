@@ -320,6 +320,11 @@ fn may_dispatch(db: &Connection, now: i64, dispatch: &Dispatch) -> Result<(), No
         holds(db, other, (dispatch.execution.to_string(), dispatch.request_sha256.to_string())),
         "other bytes",
     )?;
+    let elsewhere = "SELECT 1 FROM attempt WHERE execution = ?1 AND coalesce(conclusive, 0) = 0 AND secrets <> ?2";
+    no(
+        holds(db, elsewhere, (dispatch.execution.to_string(), dispatch.secrets.to_string())),
+        "other secrets",
+    )?;
     no(stopped(db, &execution.draft, Some(&execution.credential), now), "a stop covers it")?;
     let grant = grant(db, &execution.draft).ok_or("there is no approval")?;
     no(grant.state == "revoked", "the approval was taken back")?;

@@ -559,6 +559,7 @@ async fn stopped_in_the_middle(world: &World) -> (usize, usize) {
                 execution: execution.id,
                 fence: execution.fence,
                 request_sha256: writ::domain::digest::Digest::of(b"the body"),
+                secrets: writ::domain::secret::SecretsMark::of([]),
                 lease: MINUTE,
                 send_window: HOUR,
             };

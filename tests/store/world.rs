@@ -16,6 +16,7 @@ use writ::domain::money::Money;
 use writ::domain::operation::{Consequence, Stage};
 use writ::domain::policy::{Answer, Outcome, PolicyRef, QueueNeed, Requirement, Rule};
 use writ::domain::principal::{Approver, ApproverKey, Authority, Client, KeyKind, OperationPattern, Permission, Role};
+use writ::domain::secret::SecretsMark;
 use writ::domain::stop::{Reason, StopScope};
 use writ::domain::time::Timestamp;
 use writ::store::intent::{
@@ -331,6 +332,7 @@ impl World {
             execution: execution.id,
             fence: execution.fence,
             request_sha256: Digest::of(b"the body"),
+            secrets: SecretsMark::of([&b"sk_1"[..]]),
             lease: MINUTE,
             send_window: 23 * HOUR,
         }

@@ -113,6 +113,7 @@ impl From<Rejection> for Problem {
             | Rejection::OperationReused
             | Rejection::OperationCancelled
             | Rejection::AttemptInDoubt(_)
+            | Rejection::SecretsChanged(_)
             | Rejection::LatestIs(_)
             | Rejection::ClockNotBehind(_)
             | Rejection::Exists(_) => Self::internal(&rejection),

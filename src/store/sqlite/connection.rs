@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0003_stops.sql"),
     include_str!("schema/0004_client_certificates.sql"),
     include_str!("schema/0005_backend_events.sql"),
+    include_str!("schema/0006_attempt_secrets.sql"),
 ];
 
 /// Why the store could not be opened.

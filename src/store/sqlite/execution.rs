@@ -209,6 +209,9 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
     {
         return Err(Rejection::HashMismatch.into());
     }
+    if let Some(n) = was.sent_otherwise(dispatch.secrets) {
+        return Err(Rejection::SecretsChanged(n).into());
+    }
     stop::check(step.connection, step.now, was.draft, Some(was.credential))?;
     let draft = step.draft(was.draft)?;
     if let Some(approval) = &draft.approval {
@@ -223,11 +226,11 @@ pub(super) fn dispatch(step: &mut Step<'_>, dispatch: &Dispatch) -> Result<Execu
         check_nobody_revoked(step.connection, &draft, approval)?;
     }
     step.insert(
-        "INSERT INTO attempt (execution, n, request_sha256, sent_at) VALUES (:execution, :n, :request_sha256, :now)",
+        "INSERT INTO attempt (execution, n, request_sha256, secrets, sent_at) VALUES (:execution, :n, :request_sha256, :secrets, :now)",
         format_args!("{} attempt {n}", was.id),
         named_params! {
             ":execution": was.id.to_string(), ":n": whole(u64::from(n)), ":request_sha256": dispatch.request_sha256.to_string(),
-            ":now": step.now.millis(),
+            ":secrets": dispatch.secrets.to_string(), ":now": step.now.millis(),
         },
     )?;
     step.execution(was.id)

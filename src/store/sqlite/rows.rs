@@ -358,6 +358,7 @@ fn attempt_row(row: &Row<'_>) -> Result<AttemptRecord, Failure> {
     Ok(AttemptRecord {
         n: number(row, "n")?,
         request_sha256: word(row, "request_sha256")?,
+        secrets: opt_word(row, "secrets")?,
         sent_at: at(row, "sent_at")?,
         result,
     })

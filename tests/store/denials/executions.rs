@@ -2,6 +2,7 @@
 
 use writ::domain::digest::Digest;
 use writ::domain::lifecycle::ExecutionState;
+use writ::domain::secret::SecretsMark;
 use writ::store::Rejection;
 use writ::store::contract::OperationOutcome;
 use writ::store::intent::{AfterAbort, Dispatch, LookUp, Resolution, Settle};
@@ -20,6 +21,7 @@ super::super::over_one_and_two_connections! {
     nothing_is_resent_after_the_window,
     nothing_is_resent_when_no_window_was_given,
     other_bytes_are_never_sent_with_the_same_key,
+    what_may_have_been_sent_is_never_sent_with_other_secrets,
     an_answer_is_recorded_once,
     an_answer_to_an_attempt_that_was_not_made_is_refused,
     an_earlier_attempt_in_doubt_forbids_not_applied,
@@ -138,6 +140,29 @@ async fn other_bytes_are_never_sent_with_the_same_key(world: World) {
         ..world.dispatch(&execution)
     };
     refuses!(world, dispatch(other), Rejection::HashMismatch);
+}
+
+async fn what_may_have_been_sent_is_never_sent_with_other_secrets(world: World) {
+    let rotated = |execution| Dispatch {
+        secrets: SecretsMark::of([&b"sk_2"[..]]),
+        ..world.dispatch(execution)
+    };
+    let unknown = world.indeterminate().await;
+    refuses!(world, dispatch(rotated(&unknown)), Rejection::SecretsChanged(1));
+    world.store().dispatch(world.op(), world.dispatch(&unknown)).await.unwrap();
+    // What certainly never arrived is nowhere, so it may go out with any.
+    let claimed = world.claimed().await;
+    let sent = world.store().dispatch(world.op(), world.dispatch(&claimed)).await.unwrap().value;
+    let unsent = Settle {
+        result: AttemptResult {
+            conclusive: true,
+            ..world.settle(&sent, lost()).result
+        },
+        ..world.settle(&sent, lost())
+    };
+    let unsent = world.store().settle(world.op(), unsent).await.unwrap().value;
+    let again = world.store().dispatch(world.op(), rotated(&unsent)).await.unwrap().value;
+    assert_eq!(again.attempts[1].secrets, Some(SecretsMark::of([&b"sk_2"[..]])));
 }
 
 async fn an_answer_is_recorded_once(world: World) {
