@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Parts, Plan};
-use crate::audit::{EventBody, EventKind, EventOutcome, Note, ProviderPart};
 use crate::backend::{Answer, Classified, Next, Outcome, Sent};
 use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
@@ -71,37 +70,25 @@ impl Parts {
         match self.insist(self.settings.lease, |op| self.store.settle(op, settle.clone())).await {
             Ok(applied) => Ok(applied.value),
             Err(error) => {
-                self.leave_evidence(&execution, &settle, &error).await;
+                self.leave_evidence(&execution, settle, &error).await;
                 Err(error)
             }
         }
     }
 
-    /// The answer to a sent request could not be recorded as its outcome: somebody took over, or the store does not take it. Whoever finds out
-    /// what happened shall find it.
-    async fn leave_evidence(&self, execution: &ExecutionRecord, settle: &Settle, error: &StoreError) {
-        let reference = match &settle.settled {
-            Settled::Applied { reference } | Settled::Pending { reference } => reference.clone(),
-            Settled::NotApplied { .. } | Settled::Indeterminate { .. } => None,
-        };
+    /// The answer to a sent request could not be recorded as its outcome. If somebody took over, whoever finds out what happened shall find it;
+    /// if the store does not take it, it waits beside the store.
+    async fn leave_evidence(&self, execution: &ExecutionRecord, settle: Settle, error: &StoreError) {
         let result = &settle.result;
         tracing::error!(
-            execution.id = %execution.id, attempt = settle.attempt, outcome = result.outcome, status = result.status, reference,
-            body_sha256 = result.body_sha256.map(|d| d.to_string()), %error, "the answer to a sent request could not be recorded"
+            execution.id = %execution.id, attempt = settle.attempt, outcome = result.outcome, status = result.status,
+            body_sha256 = result.body_sha256.map(|d| d.to_string()), %error, "the answer to a sent request could not be recorded as its outcome"
         );
-        let event = EventBody {
-            outcome: EventOutcome::Unknown,
-            code: Some(result.outcome.clone()),
-            provider: Some(ProviderPart {
-                status: result.status,
-                reference,
-                rule: result.rule.clone(),
-                body_sha256: result.body_sha256,
-            }),
-            ..execution.tell(EventBody::new(EventKind::Note(Note::LateAnswer), self.actor()))
-        };
-        if let Err(error) = self.store.note(self.op(None), event).await {
-            tracing::error!(execution.id = %execution.id, %error, "nor could the evidence be written to the audit log");
+        if !matches!(error, StoreError::Rejected(_)) {
+            return;
+        }
+        if let Err(error) = self.surely(|op| self.store.late_answer(op, settle.clone())).await {
+            tracing::error!(execution.id = %execution.id, %error, "nor could it be kept as evidence");
         }
     }
 

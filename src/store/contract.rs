@@ -102,6 +102,9 @@ pub trait Store: Send + Sync {
     /// Records what came of an attempt.
     async fn settle(&self, op: Op, settle: Settle) -> Result<Applied<ExecutionRecord>, StoreError>;
 
+    /// Keeps what came of an attempt after somebody else took over: evidence beside the look-ups, and no change of state.
+    async fn late_answer(&self, op: Op, settle: Settle) -> Result<Applied<()>, StoreError>;
+
     /// Records what a look-up found.
     async fn look_up(&self, op: Op, look_up: LookUp) -> Result<Applied<ExecutionRecord>, StoreError>;
 

@@ -66,7 +66,14 @@ async fn a_slow_proxy_that_had_sent_is_fenced_and_its_answer_is_not_written() {
         (&late["type"], &late["code"], &late["provider"]["status"]),
         (&json!("execution.late_answer"), &json!("applied"), &json!(200))
     );
-    assert_eq!(world.execution(&held.draft).await["state"], "indeterminate");
+    let kept = world.execution(&held.draft).await;
+    assert_eq!(kept["state"], "indeterminate");
+    let seen = kept["lookups"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&seen["step"], &seen["finding"], &seen["status"]),
+        (&json!("late answer"), &json!("applied"), &json!(200)),
+        "{kept}"
+    );
     world.clock.advance(MINUTE);
     second.proxy.as_ref().unwrap().sweep().await.unwrap();
     second.settle().await;

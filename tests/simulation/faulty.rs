@@ -23,7 +23,7 @@ use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
 use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
 use writ::store::tally::Tally;
-use writ::store::{Applied, Op, Store, StoreError};
+use writ::store::{Applied, Busy, Op, Store, StoreError};
 
 use super::chance::WallClock;
 use super::gates::{Gates, Pass, Place};
@@ -212,6 +212,7 @@ impl Store for FaultyStore {
 
     plain! {
         note(event: EventBody) -> ();
+        late_answer(settle: Settle) -> ();
         add_client(entry: ClientEntry) -> ();
         replace_secret(client: ClientId, secret: Digest) -> ();
         replace_certificate(client: ClientId, certificate: Option<ClientCertificate>) -> ();
@@ -232,7 +233,7 @@ impl Store for FaultyStore {
         draft(id: DraftId) -> Option<DraftRecord>;
         draft_bytes(id: DraftId) -> Option<Vec<u8>>;
         known_draft(known: Known) -> Option<DraftRecord>;
-        busy_resource(draft: DraftId) -> Option<ExecutionSummary>;
+        busy_resource(draft: DraftId) -> Option<Busy>;
         drafts(filter: DraftFilter) -> Vec<DraftRecord>;
         approval(id: ApprovalId) -> Option<(DraftId, ApprovalRecord)>;
         credential(id: CredentialId) -> Option<CredentialRecord>;

@@ -48,10 +48,12 @@ impl Watch {
         };
         if !is_behind {
             tools.pulse.found(latest, ClockState::Steady);
-            return self.0.take().map_or_else(
-                || Ok(Ran::quiet((), Wrote::Nothing)),
-                |was| caught_up(connection, tools, &was, latest, wall),
-            );
+            // It is forgotten once it stands in the log: the event may be lost with the transaction it is written in.
+            match &self.0 {
+                Some(was) if !is_told(connection, Note::ClockCaughtUp, was.told)? => return caught_up(connection, tools, latest, wall),
+                _ => self.0 = None,
+            }
+            return Ok(Ran::quiet((), Wrote::Nothing));
         }
         tools.pulse.found(latest, ClockState::Behind { now: wall, latest });
         let told = match &self.0 {
@@ -96,19 +98,20 @@ pub(super) fn beat(connection: &Connection, tools: &Tools) -> Result<Ran<()>, Fa
     Ok(Ran::quiet((), Wrote::Rows))
 }
 
-fn caught_up(connection: &Connection, tools: &Tools, was: &Behind, latest: Timestamp, wall: Timestamp) -> Result<Ran<()>, Failure> {
+fn caught_up(connection: &Connection, tools: &Tools, latest: Timestamp, wall: Timestamp) -> Result<Ran<()>, Failure> {
     tracing::info!(now = %wall, "the clock is past the latest time in the store again");
-    let told: bool = rows::value(
-        connection,
-        "SELECT EXISTS (SELECT 1 FROM event WHERE type = ?1 AND seq > ?2)",
-        (Note::ClockCaughtUp.as_str(), super::step::whole(was.told)),
-    )?;
-    if told {
-        return Ok(Ran::quiet((), Wrote::Nothing));
-    }
     let mut step = Step::for_system(connection, tools);
     tell(&mut step, Note::ClockCaughtUp, EventOutcome::Ok, latest, wall)?;
     Ok(Ran::told(step))
+}
+
+/// Whether there is such an event after this number.
+fn is_told(connection: &Connection, note: Note, after: u64) -> Result<bool, Failure> {
+    rows::value(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM event WHERE type = ?1 AND seq > ?2)",
+        (note.as_str(), super::step::whole(after)),
+    )
 }
 
 fn exists(connection: &Connection, note: Note, seq: u64) -> Result<bool, Failure> {

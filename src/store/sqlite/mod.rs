@@ -199,6 +199,10 @@ impl Store for SqliteStore {
         self.once(op, "look_up", look_up, outcome::look_up).await
     }
 
+    async fn late_answer(&self, op: Op, settle: Settle) -> Result<Applied<()>, StoreError> {
+        self.once(op, "late_answer", settle, outcome::late_answer).await
+    }
+
     async fn hand_off(&self, op: Op, hand_off: HandOff) -> Result<Applied<ExecutionRecord>, StoreError> {
         self.once(op, "hand_off", hand_off, outcome::hand_off).await
     }

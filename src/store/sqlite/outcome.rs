@@ -94,6 +94,9 @@ pub(super) fn settle(step: &mut Step<'_>, settle: &Settle) -> Result<ExecutionRe
     finish(step, &was, &settle.settled)
 }
 
+/// The step under which an answer that came too late stands among the look-ups.
+const LATE_ANSWER: &str = "late answer";
+
 /// What came back after somebody else's word stood: evidence, and no change of state.
 pub(super) fn late_answer(step: &mut Step<'_>, settle: &Settle) -> Result<(), Failure> {
     let execution = step.execution(settle.execution)?;
@@ -102,6 +105,14 @@ pub(super) fn late_answer(step: &mut Step<'_>, settle: &Settle) -> Result<(), Fa
         request_sha256: a.request_sha256,
     });
     let result = &settle.result;
+    let seen = LookUpRecord {
+        at: result.at,
+        step: LATE_ANSWER.to_owned(),
+        finding: result.outcome.clone(),
+        status: result.status,
+        body_sha256: result.body_sha256,
+    };
+    insert_look_up(step, &execution, &seen)?;
     let event = step.about_execution(EventKind::Note(Note::LateAnswer), &execution)?;
     step.emit(EventBody {
         outcome: EventOutcome::Unknown,
