@@ -14,7 +14,7 @@ use crate::audit::EventOutcome;
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
 use crate::store::health::Disk;
-use crate::store::record::Backlog;
+use crate::store::record::{Backlog, OddEvents};
 use crate::store::tally::{COMMIT_BOUNDS, LEASE_EXPIRED, Tally, Told};
 
 /// Something with an end: a signing key, a certificate.
@@ -290,6 +290,49 @@ impl Snapshot {
                 MetricType::Gauge,
             ),
             backlog.queues.iter().map(|open| (queue(open), age(self.now, open.since))),
+        )?;
+        self.odd(encoder, backlog)
+    }
+
+    /// What a person should know of, though nothing waits for it.
+    fn odd(&self, encoder: &mut DescriptorEncoder<'_>, backlog: &Backlog) -> Result<(), Error> {
+        let finding = |odd: &OddEvents| vec![("finding", odd.finding.as_str().to_owned())];
+        family(
+            encoder,
+            (
+                "writ_backend_events_odd",
+                "Events of backends that do not fit what is known or that nothing confirms, by what was made of them",
+                MetricType::Gauge,
+            ),
+            backlog.events.iter().map(|odd| (finding(odd), count(odd.count))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_backend_events_odd_last_seconds",
+                "How long ago the last of them came",
+                MetricType::Gauge,
+            ),
+            backlog.events.iter().map(|odd| (finding(odd), age(self.now, odd.last))),
+        )?;
+        let stops = backlog.stops.as_ref();
+        family(
+            encoder,
+            (
+                "writ_stops_in_force",
+                "Stops that keep something from being executed",
+                MetricType::Gauge,
+            ),
+            [(vec![], count(stops.map_or(0, |open| open.count)))],
+        )?;
+        family(
+            encoder,
+            (
+                "writ_stops_in_force_oldest_seconds",
+                "How long ago the oldest of them was placed",
+                MetricType::Gauge,
+            ),
+            stops.map(|open| (vec![], age(self.now, open.since))),
         )
     }
 

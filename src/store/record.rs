@@ -530,6 +530,30 @@ pub struct Backlog {
     pub executions: Vec<OpenExecutions>,
     /// The money of those executions, by currency.
     pub money: Vec<OpenMoney>,
+    /// What backends told that does not fit, or is not confirmed, by what was made of it.
+    pub events: Vec<OddEvents>,
+    /// The stops that were placed and neither lifted nor over, if there are any.
+    pub stops: Option<OpenStops>,
+}
+
+/// What backends told that does not fit what is known, or that nothing confirms, of one finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OddEvents {
+    /// What was made of it.
+    pub finding: EventFinding,
+    /// How many.
+    pub count: u64,
+    /// When the last of them came.
+    pub last: Timestamp,
+}
+
+/// Stops that are in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenStops {
+    /// How many.
+    pub count: u64,
+    /// When the first of them was placed.
+    pub since: Timestamp,
 }
 
 /// Drafts in one open state.

@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use writ::sandbox::{Fault, FaultKind};
 
 use super::scrape;
+use crate::proxy::told::{event, with};
 use crate::support::peers::{self, root};
 use crate::support::world::World;
 
@@ -24,7 +25,11 @@ async fn full_scrape() -> String {
     world.execute(&token, &draft).await.expect(202);
     world.held_draft().await;
     world.execute("no-token", &draft).await.refused(401, "credential_malformed");
+    let mistaken = with(&event(&world, "refund.failed"), &[("/data/object/amount", json!(1))]);
+    assert_eq!(crate::proxy::told::told(&world, &mistaken).await["finding"], "disagrees");
     world.later(Duration::from_secs(90)).await;
+    let stop = json!({ "scope": "everything", "reason": "incident 7" });
+    world.call("security", "POST", "/v1/stops", Some(stop)).await.expect(201);
     scrape(&world).await
 }
 

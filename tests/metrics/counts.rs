@@ -11,6 +11,7 @@ use writ::config::Config;
 use writ::sandbox::{Fault, FaultKind, demo};
 
 use super::{sample, scrape};
+use crate::proxy::support::{claimed, held};
 use crate::support::world::World;
 
 #[tokio::test]
@@ -100,6 +101,36 @@ async fn what_has_no_known_outcome_is_told_with_its_age_and_its_money() {
     assert_eq!(sample(&text, "writ_executions_unresolved{state=\"indeterminate\"}"), None);
     // A look begins with taking it over, and nobody died for that.
     assert_eq!(sample(&text, "writ_lease_takeovers_total"), Some(0.0), "{text}");
+}
+
+#[tokio::test]
+async fn what_a_dead_process_claimed_is_counted_when_it_is_taken_over() {
+    let mut world = World::new().await;
+    let held = held(&world).await;
+    claimed(&world, &held).await;
+    world.restart();
+    assert_eq!(sample(&scrape(&world).await, "writ_lease_takeovers_total"), Some(0.0));
+    world.later(Duration::from_secs(61)).await;
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_lease_takeovers_total"), Some(1.0), "{text}");
+}
+
+#[tokio::test]
+async fn a_stop_is_told_with_its_age_until_it_is_lifted() {
+    let world = World::new().await;
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_stops_in_force"), Some(0.0), "{text}");
+    assert_eq!(sample(&text, "writ_stops_in_force_oldest_seconds"), None);
+    let body = json!({ "scope": "everything", "reason": "incident 7" });
+    let placed = world.call("security", "POST", "/v1/stops", Some(body)).await.expect(201);
+    world.clock.advance(Duration::from_secs(90));
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_stops_in_force"), Some(1.0), "{text}");
+    assert_eq!(sample(&text, "writ_stops_in_force_oldest_seconds"), Some(90.0));
+    let path = format!("/v1/stops/{}/resume", placed["stop"]["id"].as_str().unwrap());
+    let body = json!({ "reason": "it is over" });
+    world.call("security", "POST", &path, Some(body)).await.expect(200);
+    assert_eq!(sample(&scrape(&world).await, "writ_stops_in_force"), Some(0.0));
 }
 
 #[tokio::test]

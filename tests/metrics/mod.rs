@@ -9,7 +9,7 @@ use axum::http::Request;
 use crate::support::world::{World, send};
 
 /// The text of a scrape.
-async fn scrape(world: &World) -> String {
+pub async fn scrape(world: &World) -> String {
     let reply = send(&world.app.metrics_router(), Request::get("/metrics").body(Body::empty()).unwrap()).await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -17,7 +17,7 @@ async fn scrape(world: &World) -> String {
 }
 
 /// The value of the sample with these words before it; `None` if there is no such line.
-fn sample(text: &str, named: &str) -> Option<f64> {
+pub fn sample(text: &str, named: &str) -> Option<f64> {
     let line = text
         .lines()
         .find(|line| line.strip_prefix(named).is_some_and(|rest| rest.starts_with(' ')))?;

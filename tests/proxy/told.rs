@@ -11,6 +11,7 @@ use writ::domain::secret::Secret;
 use writ::sandbox::{Fault, FaultKind, RefundStatus, demo, event_signature};
 
 use super::support::{Held, MINUTE, exchanged, held, one_key, refund_on};
+use crate::metrics::{sample, scrape};
 use crate::support::world::{Reply, Setup, World};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -34,19 +35,19 @@ async fn deliver(world: &World, signature: &str, body: &str) -> Reply {
 }
 
 /// Signs these bytes now and delivers them; what the receiver made of them.
-async fn told(world: &World, body: &str) -> Value {
+pub async fn told(world: &World, body: &str) -> Value {
     let signature = event_signature(&secret(world), world.clock.now(), body);
     deliver(world, &signature, body).await.expect(200)
 }
 
 /// An event about the draft's refund as it stands at the backend.
-fn event(world: &World, kind: &str) -> String {
+pub fn event(world: &World, kind: &str) -> String {
     let refund = world.sandbox.refunds(demo::CHARGE)[0].id.clone();
     world.sandbox.event(kind, &refund).unwrap()
 }
 
 /// The event with other members; pointers must exist.
-fn with(body: &str, changes: &[(&str, Value)]) -> String {
+pub fn with(body: &str, changes: &[(&str, Value)]) -> String {
     let mut value: Value = serde_json::from_str(body).unwrap();
     for (pointer, new) in changes {
         *value.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is not in {body}")) = new.clone();
@@ -399,6 +400,12 @@ async fn a_success_that_is_told_after_the_failure_does_not_bring_the_refund_back
         (&execution["state"], &execution["events"][2]["finding"]),
         (&json!("not_applied"), &json!("contradicts"))
     );
+    world.clock.advance(MINUTE);
+    let metrics = scrape(&world).await;
+    for (metric, value) in [("writ_backend_events_odd", 1.0), ("writ_backend_events_odd_last_seconds", 61.0)] {
+        let named = format!("{metric}{{finding=\"contradicts\"}}");
+        assert_eq!(sample(&metrics, &named), Some(value), "{metrics}");
+    }
     let events = world.events().await;
     let alarm = events.iter().find(|e| e["type"] == "execution.contradicted").unwrap();
     assert_eq!((&alarm["outcome"], &alarm["draft"]["id"]), (&json!("unknown"), &json!(held.draft)));

@@ -22,6 +22,7 @@ super::over_one_and_two_connections! {
     a_step_is_told_once_with_both_times,
     a_step_is_told_once_also_across_a_restart,
     a_second_step_is_told_again,
+    what_could_not_be_written_of_the_clock_is_written_by_the_next_step,
     what_came_of_sent_requests_is_recorded_while_the_clock_is_behind,
     looking_up_goes_on_at_its_pace_while_the_clock_is_behind,
     a_lease_is_not_cut_short_by_a_step,
@@ -92,6 +93,31 @@ async fn a_clock_that_is_set_back_stops_everything_that_rests_on_time(world: Wor
         (told(&world, "clock.stepped_back").await, told(&world, "clock.caught_up").await),
         (1, 1)
     );
+}
+
+async fn what_could_not_be_written_of_the_clock_is_written_by_the_next_step(world: World) {
+    for event in ["clock.stepped_back", "clock.caught_up"] {
+        let behind = rusqlite::Connection::open(&world.file).unwrap();
+        let trigger =
+            format!("CREATE TRIGGER full BEFORE INSERT ON event WHEN NEW.type = '{event}' BEGIN SELECT RAISE(ABORT, 'full'); END");
+        behind.execute_batch(&trigger).unwrap();
+        if event == "clock.stepped_back" {
+            world.clock.set_back(TEN_MINUTES);
+        } else {
+            world.clock.advance(TEN_MINUTES);
+        }
+        for _ in 0..2 {
+            drop(world.store().probe().await);
+        }
+        assert_eq!(told(&world, event).await, 0);
+        behind.execute_batch("DROP TRIGGER full").unwrap();
+        for _ in 0..2 {
+            for store in &world.stores {
+                store.probe().await.unwrap();
+            }
+        }
+        assert_eq!(told(&world, event).await, 1, "{event}");
+    }
 }
 
 async fn a_step_is_told_once_with_both_times(world: World) {

@@ -1,10 +1,11 @@
-//! What waits: drafts without a decision or an execution, and executions without a known outcome. Only open rows are read, by their indexes.
+//! What waits: drafts without a decision or an execution, executions without a known outcome, what backends told and does not fit, and stops.
+//! Only open rows are read, by their indexes.
 
 use rusqlite::Connection;
 
 use super::failure::Failure;
 use super::rows::{self, at, number, text, word};
-use crate::store::record::{Backlog, OpenDrafts, OpenExecutions, OpenMoney, OpenQueue};
+use crate::store::record::{Backlog, OddEvents, OpenDrafts, OpenExecutions, OpenMoney, OpenQueue, OpenStops};
 
 pub(super) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
     Ok(Backlog {
@@ -58,6 +59,30 @@ pub(super) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
                 Ok(OpenMoney {
                     currency: text(row, "currency")?,
                     minor: number(row, "minor")?,
+                })
+            },
+        )?,
+        events: rows::all(
+            connection,
+            "SELECT finding, count(*) AS n, max(received_at) AS last FROM backend_event
+             WHERE finding IN ('waits', 'not_confirmed', 'contradicts', 'disagrees', 'not_executed', 'adapter_changed') GROUP BY finding",
+            [],
+            |row| {
+                Ok(OddEvents {
+                    finding: word(row, "finding")?,
+                    count: number(row, "n")?,
+                    last: at(row, "last")?,
+                })
+            },
+        )?,
+        stops: rows::first(
+            connection,
+            "SELECT count(*) AS n, min(placed_at) AS since FROM stop WHERE state = 'active' HAVING n > 0",
+            [],
+            |row| {
+                Ok(OpenStops {
+                    count: number(row, "n")?,
+                    since: at(row, "since")?,
                 })
             },
         )?,
