@@ -76,6 +76,11 @@ impl Schedule<'_> {
             .tokens
             .last()
             .is_some_and(|(id, _)| states.iter().any(|(d, s, _)| d == id && s == "approved"));
+        let paired = self
+            .tokens
+            .iter()
+            .any(|(id, _)| Some(id) != self.tokens.last().map(|(last, _)| last));
+        let waits_for_pair = self.mood.pairs && !paired;
         let lost = executing(&["claimed", "dispatched", "indeterminate", "pending"]);
         let act = self.dice.weighted(&[
             (
@@ -86,14 +91,23 @@ impl Schedule<'_> {
             (when(!self.drafts.is_empty(), 3), Act::Supersede),
             (30 * count("awaiting_approval"), Act::Vote),
             (when(!self.drafts.is_empty(), 1), Act::Withdraw),
-            (when(count("approved") > 0, if unspent { 6 } else { 80 }), Act::Exchange),
-            (when(!self.tokens.is_empty(), if unspent { 90 } else { 5 }), Act::Execute),
-            (when(!self.tokens.is_empty(), 4), Act::ExecuteAgain),
+            (
+                when(count("approved") > 0, if unspent && !waits_for_pair { 6 } else { 80 }),
+                Act::Exchange,
+            ),
+            (
+                when(!self.tokens.is_empty() && !waits_for_pair, if unspent { 90 } else { 5 }),
+                Act::Execute,
+            ),
+            (
+                when(!self.tokens.is_empty(), if self.mood.pairs && !waits_for_pair { 60 } else { 4 }),
+                Act::ExecuteAgain,
+            ),
             (when(!self.tokens.is_empty() && self.drafts.len() > 1, 2), Act::ExecuteOther),
             (1 + 8 * lost, Act::ProxySweep),
             (1 + 4 * count("proposed"), Act::BrokerSweep),
             (4 * executing(&["handed_off"]), Act::Resolve),
-            (when(!self.drafts.is_empty(), 1), Act::Revoke),
+            (when(!self.drafts.is_empty(), 2), Act::Revoke),
             (when(!self.drafts.is_empty(), 1), Act::TakeBack),
             (when(!self.drafts.is_empty(), 1), Act::Stop),
             (when(!self.drafts.is_empty(), 1), Act::Lift),
@@ -180,7 +194,7 @@ impl Schedule<'_> {
                 // Bounded: a clock that is wrong by more than the leeway is an operator's case.
                 clock.set_ahead((clock.ahead() + by).clamp(-2_500, 2_500));
             }
-            Act::Confused => self.confused(worker),
+            Act::Confused => (0..4).for_each(|_| self.confused(worker)),
         }
         self.settle().await;
     }
@@ -231,9 +245,12 @@ impl Schedule<'_> {
         let charges = self.bank.lock().unwrap().charges.len();
         let wanted = Wanted {
             charge: self.dice.below(charges),
-            amount: self
-                .dice
-                .weighted(&[(6, 3_000), (6, 5_000), (6, 8_000), (5, 24_000), (3, 120_000), (1, 600_000)]),
+            amount: if self.mood.pairs {
+                self.dice.pick(&[5_000, 8_000, 9_000])
+            } else {
+                self.dice
+                    .weighted(&[(6, 3_000), (6, 5_000), (6, 8_000), (5, 24_000), (3, 120_000), (1, 600_000)])
+            },
         };
         self.wanted.push(wanted.clone());
         self.propose(worker, &wanted, None);
@@ -327,7 +344,13 @@ impl Schedule<'_> {
 
     fn exchange(&mut self, worker: usize, states: &[(DraftId, String, Option<String>)]) {
         let approved: Vec<DraftId> = states.iter().filter(|(_, s, _)| s == "approved").map(|(id, ..)| *id).collect();
-        let id = self.dice.pick(&approved);
+        // Of a pair the one without a credential comes first.
+        let without: Vec<DraftId> = approved
+            .iter()
+            .filter(|id| !self.tokens.iter().any(|(t, _)| t == *id))
+            .copied()
+            .collect();
+        let id = self.dice.pick(if without.is_empty() { &approved } else { &without });
         let request = ExchangeRequest {
             subject: SubjectToken::Draft(id),
             audience: None,
@@ -384,7 +407,7 @@ impl Schedule<'_> {
         let sql = "SELECT id, draft FROM execution WHERE state = 'handed_off' ORDER BY id LIMIT 1";
         let case = self.fixture.watch.look(|db| {
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-            db.query_row(sql, [], read).optional().unwrap()
+            db.prepare_cached(sql).unwrap().query_row([], read).optional().unwrap()
         });
         let Some((id, draft)) = case else { return };
         self.close_case(worker, id.parse().unwrap(), &draft);
@@ -409,10 +432,17 @@ impl Schedule<'_> {
         let store = self.lives[worker].store.clone();
         let op = self.op(worker, "usr_ops");
         let what = self.dice.weighted(&[(3, 0), (3, 1), (1, 2)]);
+        // Somebody whose signature something rests on, if there is such a person.
+        let sql = "SELECT approver FROM approval_record WHERE approver LIKE 'usr%' ORDER BY id DESC LIMIT 1";
+        let signer: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).optional().unwrap());
+        let signer = signer.unwrap_or_else(|| "usr_mia".to_owned());
         self.start(worker, async move {
             let _ = match what {
-                0 => store.revoke_key(op, "usr_mia-1".parse().unwrap()).await,
-                1 => store.revoke_approver(op, "usr_tom".parse().unwrap()).await,
+                0 => store.revoke_key(op, format!("{signer}-1").parse().unwrap()).await,
+                1 => store.revoke_approver(op, signer.parse().unwrap()).await,
                 _ => store.revoke_client(op, "support-agent".parse().unwrap()).await,
             };
             Done::Nothing
@@ -485,7 +515,7 @@ impl Schedule<'_> {
         let active: Option<String> = self
             .fixture
             .watch
-            .look(|db| db.query_row(sql, [], |row| row.get(0)).optional().unwrap());
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).optional().unwrap());
         let Some(active) = active else { return };
         let lift = LiftStop {
             stop: active.parse().unwrap(),

@@ -10,7 +10,7 @@ use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTra
 use super::bank::Refund;
 use super::fixture::WORKERS;
 use super::report::Report;
-use super::schedule::Schedule;
+use super::schedule::{Faults, Schedule};
 use super::watch::Left;
 
 /// Every transition by its event: where it may start, and where it ends.
@@ -43,39 +43,49 @@ struct Row {
 impl Schedule<'_> {
     /// Brings everything to its end: no more faults, but time, sweeps, the bank's answers, and in the end a person.
     pub async fn finish(&mut self) {
+        self.fixture.watch.note(|| "nothing new begins".to_owned());
+        self.run_out(Faults::Still).await;
+        // What is open is looked into while things still go wrong.
+        for round in 0..3 {
+            let Some(due) = self.next_due() else { break };
+            self.until(due).await;
+            self.sweep_proxy(round % WORKERS);
+            self.run_out(Faults::Still).await;
+        }
         self.fixture.watch.note(|| "the end: no more faults".to_owned());
-        self.run_out().await;
         self.pass_time(46_000).await;
         self.bank.lock().unwrap().release(i64::MAX);
         self.bank_finishes();
         let mut worker = 0;
         for round in 0..60 {
             let Some(due) = self.next_due() else { break };
-            let wall = self.fixture.outside.now() + self.slowest_clock();
-            if due > wall {
-                self.pass_time(due - wall + 1).await;
-            }
+            self.until(due).await;
             worker = (worker + 1) % WORKERS;
             self.sweep_proxy(worker);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
             if round == 59 {
                 self.fixture.watch.fault("an outcome stays open and nobody is told");
             }
         }
         for (id, draft) in self.cases() {
             self.close_case(worker, id.parse().unwrap(), &draft);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
         }
         if self.dice.chance(50) {
             let hours = self.dice.pick(&[0, 0, 5]);
             self.pass_time(11_000 + hours * 3_600_000).await;
             self.sweep_broker(0);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
         }
     }
 
-    fn slowest_clock(&self) -> i64 {
-        self.fixture.processes.iter().map(|p| p.clock.ahead()).min().unwrap_or(0)
+    /// Lets time pass until this moment has come by every clock.
+    async fn until(&mut self, due: i64) {
+        let slowest = self.fixture.processes.iter().map(|p| p.clock.ahead()).min().unwrap_or(0);
+        let wall = self.fixture.outside.now() + slowest;
+        if due > wall {
+            self.pass_time(due - wall + 1).await;
+        }
     }
 
     /// When something that is open can go on by itself.
@@ -84,7 +94,9 @@ impl Schedule<'_> {
             SELECT max(lease_until, coalesce(next_action_at, 0)) AS due FROM execution
                 WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending')
             UNION ALL SELECT max(e.lease_until, b.look_at) FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at IS NOT NULL)";
-        self.fixture.watch.look(|db| db.query_row(sql, [], |row| row.get(0)).unwrap())
+        self.fixture
+            .watch
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).unwrap())
     }
 
     fn cases(&self) -> Vec<(String, String)> {

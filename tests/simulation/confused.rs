@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use rusqlite::OptionalExtension as _;
 use writ::domain::approval::Decision;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::{Digest, DraftHash};
-use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId};
+use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId, VerdictId};
+use writ::domain::policy::Question;
 use writ::store::Store as _;
 use writ::store::StoreError;
 use writ::store::intent::*;
@@ -41,7 +43,13 @@ impl Schedule<'_> {
         if self.drafts.is_empty() {
             return;
         }
-        let id = self.some_draft();
+        let sql = "SELECT draft FROM execution WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending') ORDER BY id LIMIT 1";
+        let open: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).optional().unwrap());
+        let open = open.filter(|_| self.dice.chance(60));
+        let id = open.map_or_else(|| self.some_draft(), |id| id.parse().unwrap());
         let Some(draft) = self.record(id) else { return };
         let execution = draft.execution.as_ref().and_then(|e| self.execution(e.id));
         match (self.dice.below(13), execution) {
@@ -169,8 +177,18 @@ impl Schedule<'_> {
     }
 
     fn decide_again(&mut self, worker: usize, draft: &DraftRecord) {
-        let Some(verdict) = draft.verdict.clone() else { return };
         let process = &self.fixture.processes[worker];
+        let verdict = StoredVerdict {
+            id: VerdictId::generate(&*process.clock, &*process.entropy),
+            answer: self.fixture.policy.propose(&Question {
+                operation: draft.operation.clone(),
+                client: draft.maker.clone(),
+                owner: draft.owner.clone(),
+                amount: draft.amount,
+                fields: draft.fields.clone(),
+                recent: draft.recent,
+            }),
+        };
         let decide = Decide {
             draft: draft.id,
             then: Follow::Hold {

@@ -33,6 +33,17 @@ pub struct Mood {
     pub deaths: bool,
     /// Whether a confused process calls the store.
     pub confusion: bool,
+    /// Whether two drafts for one charge are brought to their credentials before either is executed.
+    pub pairs: bool,
+    /// Whether drafts and cards live for minutes only.
+    pub short_lived: bool,
+}
+
+/// Whether things still go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Faults {
+    Still,
+    NoMore,
 }
 
 /// A proposal that was made.
@@ -71,8 +82,10 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
         clocks: dice.chance(60),
         deaths: dice.chance(50),
         confusion: dice.chance(50),
+        pairs: dice.chance(25),
+        short_lived: dice.chance(15),
     };
-    let charges = (0..1 + dice.below(2))
+    let charges = (0..if mood.pairs { 1 } else { 1 + dice.below(2) })
         .map(|n| Charge {
             id: format!("ch_{n}"),
             amount: dice.weighted(&[(4, 9_000), (3, 30_000), (2, 200_000), (1, 1_000_000)]),
@@ -81,10 +94,11 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let gates = Arc::new(Gates::new(WORKERS));
     let bank = Arc::new(Mutex::new(Bank::new(variant.habits, charges)));
     // Most schedules are one journey; some are long enough for several that meet.
-    let length = match dice.below(10) {
+    let length = match dice.below(20) {
         0 => 80 + dice.below(100),
-        1..=3 => 40 + dice.below(40),
-        _ => 24 + dice.below(16),
+        1..=4 => 40 + dice.below(40),
+        _ if mood.pairs => 45 + dice.below(25),
+        _ => 20 + dice.below(16),
     };
     let length = steps.map_or(length, |steps| steps.min(length));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -93,7 +107,9 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
         .build()
         .unwrap();
     let report = runtime.block_on(async {
-        let lives = (0..WORKERS).map(|worker| fixture.live(worker, variant, &gates, &bank)).collect();
+        let lives = (0..WORKERS)
+            .map(|worker| fixture.live(worker, variant, mood, &gates, &bank))
+            .collect();
         let mut schedule = Schedule {
             fixture,
             variant,
@@ -276,7 +292,7 @@ impl Schedule<'_> {
         for (_, task) in self.running.extract_if(.., |(w, _)| *w == worker) {
             task.abort();
         }
-        self.lives[worker] = self.fixture.live(worker, self.variant, &self.gates, &self.bank);
+        self.lives[worker] = self.fixture.live(worker, self.variant, self.mood, &self.gates, &self.bank);
         self.settle().await;
     }
 
@@ -294,15 +310,15 @@ impl Schedule<'_> {
         self.running.is_empty() && self.lives.iter().all(|life| life.tasks.is_empty())
     }
 
-    /// Lets everything end that has begun: no more faults.
-    pub async fn run_out(&mut self) {
+    /// Lets everything end that has begun, with faults still or without them.
+    pub async fn run_out(&mut self, faults: Faults) {
         for _ in 0..400 {
             let waiting = self.gates.waiting();
             if let Some((worker, at)) = waiting.first().copied() {
-                let pass = if at == Place::Post {
-                    Pass::Backend(Treat::Well)
-                } else {
-                    Pass::Through
+                let pass = match (faults, at) {
+                    (Faults::Still, _) => self.choose(at),
+                    (Faults::NoMore, Place::Post) => Pass::Backend(Treat::Well),
+                    (Faults::NoMore, _) => Pass::Through,
                 };
                 self.let_through(0, worker, at, pass).await;
             } else if self.is_idle() {
@@ -311,6 +327,8 @@ impl Schedule<'_> {
                 self.pass_time(2_100).await;
             }
         }
-        self.fixture.watch.fault("something never ends");
+        if faults == Faults::NoMore {
+            self.fixture.watch.fault("something never ends");
+        }
     }
 }
