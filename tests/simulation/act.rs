@@ -121,7 +121,7 @@ impl Schedule<'_> {
             (when(!self.drafts.is_empty(), 5) + 4 * lost, Act::Minutes),
             (when(!self.drafts.is_empty(), 2), Act::Hours),
             (when(self.mood.clocks, 6), Act::ClockMoves),
-            (when(self.mood.confusion, 12), Act::Confused),
+            (when(!self.drafts.is_empty(), self.mood.confusion), Act::Confused),
         ]);
         self.fixture.watch.note(|| format!("  {act:?}"));
         let worker = self.dice.below(WORKERS);
@@ -241,7 +241,7 @@ impl Schedule<'_> {
         at_once(self.fixture.threads.handle(), store.draft(id)).unwrap()
     }
 
-    fn propose_new(&mut self, worker: usize) {
+    pub fn propose_new(&mut self, worker: usize) {
         let charges = self.bank.lock().unwrap().charges.len();
         let wanted = Wanted {
             charge: self.dice.below(charges),
@@ -292,7 +292,12 @@ impl Schedule<'_> {
         let Some(draft) = self.record(id) else { return };
         let approver = self.dice.weighted(&[(10, 0), (6, 1), (1, 2)]);
         let decision = if self.dice.chance(12) { Decision::Deny } else { Decision::Approve };
-        let Some(claims) = self.claims(&draft, approver, decision) else {
+        self.sign(worker, &draft, approver, decision);
+    }
+
+    /// One person answers a card.
+    pub fn sign(&mut self, worker: usize, draft: &DraftRecord, approver: usize, decision: Decision) {
+        let Some(claims) = self.claims(draft, approver, decision) else {
             return;
         };
         let jws = self.fixture.signers[approver].sign(&claims).unwrap();
@@ -307,6 +312,8 @@ impl Schedule<'_> {
         let process = &self.fixture.processes[0];
         let (card, verdict) = (draft.approval.as_ref()?, draft.verdict.as_ref()?);
         let now = process.clock.now().seconds();
+        // Some sign for a few minutes only.
+        let execute_by = (approver == 1).then(|| now + 400);
         let policy = &verdict.answer.policy;
         Some(Claims {
             iss: LOCAL_ISSUER.to_owned(),
@@ -337,7 +344,7 @@ impl Schedule<'_> {
                     rule: None,
                 },
                 reason: Some("seen".to_owned()),
-                execute_by: None,
+                execute_by,
             },
         })
     }
@@ -351,6 +358,10 @@ impl Schedule<'_> {
             .copied()
             .collect();
         let id = self.dice.pick(if without.is_empty() { &approved } else { &without });
+        self.exchange_for(worker, id);
+    }
+
+    pub fn exchange_for(&mut self, worker: usize, id: DraftId) {
         let request = ExchangeRequest {
             subject: SubjectToken::Draft(id),
             audience: None,
@@ -365,7 +376,7 @@ impl Schedule<'_> {
         });
     }
 
-    fn execute(&mut self, worker: usize, id: DraftId, token: &str) {
+    pub fn execute(&mut self, worker: usize, id: DraftId, token: &str) {
         let request = ExecuteRequest {
             token: Secret::new(token.to_owned()),
             subject: Subject::Id(id),

@@ -324,6 +324,32 @@ fn contents(schedule: &Schedule<'_>) {
             "SELECT c.id FROM credential c JOIN draft d ON d.id = c.draft WHERE c.state = 'issued' AND d.state <> 'approved'",
         ),
         (
+            "a credential that outlives its approval or its draft",
+            "SELECT c.id FROM credential c JOIN draft d ON d.id = c.draft JOIN approval a ON a.id = c.approval
+             WHERE c.expires_at > min(a.execute_by, d.expires_at)",
+        ),
+        (
+            "an approval by fewer people than were needed",
+            "SELECT a.id FROM approval a WHERE a.execute_by IS NOT NULL AND
+                (SELECT count(DISTINCT r.approver) FROM approval_record r WHERE r.approval = a.id AND r.decision = 'approve')
+                < max(1, (SELECT coalesce(sum(json_extract(value, '$.count')), 0) FROM json_each(a.requirement, '$.all_of')))",
+        ),
+        (
+            "an approval that lasts longer than somebody who signed it wanted",
+            "SELECT a.id FROM approval a JOIN approval_record r ON r.approval = a.id
+             WHERE r.decision = 'approve' AND a.execute_by > r.execute_by",
+        ),
+        (
+            "an approval that is good although its draft is over",
+            "SELECT a.id FROM approval a JOIN draft d ON d.id = a.draft
+             WHERE a.state IN ('requested', 'granted') AND d.state NOT IN ('awaiting_approval', 'approved', 'consumed')",
+        ),
+        (
+            "a draft that was replaced and is open still",
+            "SELECT old.id FROM draft new JOIN draft old ON old.id = new.supersedes
+             WHERE old.state IN ('proposed', 'awaiting_approval', 'approved')",
+        ),
+        (
             "two open outcomes on one resource",
             "SELECT d.resource_id FROM draft d JOIN execution e ON e.draft = d.id
              WHERE e.state IN ('claimed', 'dispatched', 'indeterminate', 'handed_off') GROUP BY d.resource_id HAVING count(*) > 1",

@@ -52,7 +52,13 @@ impl Schedule<'_> {
         let id = open.map_or_else(|| self.some_draft(), |id| id.parse().unwrap());
         let Some(draft) = self.record(id) else { return };
         let execution = draft.execution.as_ref().and_then(|e| self.execution(e.id));
-        match (self.dice.below(13), execution) {
+        // Where there is an execution it is mostly about that.
+        let what = if execution.is_some() && self.dice.chance(60) {
+            6 + self.dice.below(8)
+        } else {
+            self.dice.below(6)
+        };
+        match (what, execution) {
             (0, _) => self.decide_again(worker, &draft),
             (1, _) => {
                 let how = self.dice.pick(&[CloseAs::Withdrawn, CloseAs::Stale]);
@@ -109,7 +115,8 @@ impl Schedule<'_> {
                 };
                 ask!(self, worker, look_up, LookUp, look);
             }
-            (12, Some(e)) => {
+            (12 | 13, Some(e)) if self.dice.chance(50) => self.settle_wrongly(worker, &e),
+            (12 | 13, Some(e)) => {
                 let hand_off = HandOff {
                     execution: e.id,
                     fence: self.fence(&e),
@@ -246,7 +253,10 @@ impl Schedule<'_> {
     fn issue_wrongly(&mut self, worker: usize, draft: &DraftRecord) {
         let Some(verdict) = draft.verdict.clone() else { return };
         let process = &self.fixture.processes[worker];
-        let records = draft.approval.iter().flat_map(|a| &a.records).map(|r| r.id).collect();
+        let mut records: Vec<RecordId> = draft.approval.iter().flat_map(|a| &a.records).map(|r| r.id).collect();
+        if self.dice.chance(20) {
+            records.pop();
+        }
         let now = process.clock.now();
         let issue = Issue {
             credential: CredentialId::generate(&*process.clock, &*process.entropy),
@@ -312,12 +322,19 @@ impl Schedule<'_> {
     }
 
     fn settle_wrongly(&mut self, worker: usize, execution: &ExecutionRecord) {
-        let Some(last) = execution.attempts.last() else { return };
-        let settled = self.some_outcome();
+        let Some(last) = execution.attempts.last().map(|last| last.n) else { return };
+        let attempt = if self.dice.chance(30) { 1 } else { last };
+        let settled = if self.dice.chance(40) {
+            Settled::NotApplied {
+                code: "confused".to_owned(),
+            }
+        } else {
+            self.some_outcome()
+        };
         let settle = Settle {
             execution: execution.id,
             fence: self.fence(execution),
-            attempt: last.n,
+            attempt,
             settled,
             result: AttemptResult {
                 at: self.fixture.processes[worker].clock.now(),

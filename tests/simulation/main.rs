@@ -13,6 +13,7 @@
 
 mod act;
 mod bank;
+mod begin;
 mod chance;
 mod checks;
 mod confused;

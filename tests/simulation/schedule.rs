@@ -31,12 +31,31 @@ pub struct Mood {
     pub clocks: bool,
     /// Whether processes die.
     pub deaths: bool,
-    /// Whether a confused process calls the store.
-    pub confusion: bool,
+    /// How often a confused process calls the store, against a hundred other things.
+    pub confusion: u32,
+    /// How far a first journey has come undisturbed when the schedule begins.
+    pub begun: Begun,
     /// Whether two drafts for one charge are brought to their credentials before either is executed.
     pub pairs: bool,
     /// Whether drafts and cards live for minutes only.
     pub short_lived: bool,
+}
+
+/// How far a journey has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Begun {
+    /// Nothing is proposed yet.
+    Not,
+    /// A card waits for people, unless the policy has answered by itself.
+    Proposed,
+    /// It is approved.
+    Approved,
+    /// There is a credential.
+    Issued,
+    /// The request is about to reach the backend.
+    Sent,
+    /// The request has left, and its answer does not come.
+    Lost,
 }
 
 /// Whether things still go wrong.
@@ -80,7 +99,15 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
         backend: dice.pick(&[0, 30, 60, 80]),
         clocks: dice.chance(60),
         deaths: dice.chance(50),
-        confusion: dice.chance(50),
+        confusion: dice.pick(&[0, 0, 12, 50]),
+        begun: dice.weighted(&[
+            (40, Begun::Not),
+            (8, Begun::Proposed),
+            (8, Begun::Approved),
+            (16, Begun::Issued),
+            (14, Begun::Sent),
+            (14, Begun::Lost),
+        ]),
         pairs: dice.chance(25),
         short_lived: dice.chance(15),
     };
@@ -103,6 +130,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let length = match dice.below(20) {
         0 => 70 + dice.below(80),
         1..=3 => 32 + dice.below(30),
+        _ if mood.begun != Begun::Not => 8 + dice.below(14),
         _ if mood.pairs => 38 + dice.below(20),
         _ => 14 + dice.below(14),
     };
@@ -140,6 +168,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
                 process.clock.set_ahead(i64::try_from(ahead).unwrap() - 2_000);
             }
         }
+        schedule.begin().await;
         for step in 0..length {
             fixture.watch.note(|| format!("step {step}"));
             schedule.step().await;
@@ -174,7 +203,7 @@ impl Schedule<'_> {
     }
 
     /// Lets one task go on, and everything that follows from it until all wait again.
-    async fn let_through(&mut self, index: usize, worker: usize, at: Place, pass: Pass) {
+    pub async fn let_through(&mut self, index: usize, worker: usize, at: Place, pass: Pass) {
         self.fixture.watch.note(|| format!("  worker {worker} {at:?}: {pass:?}"));
         self.gates.take(index).let_through(pass);
         self.settle().await;
