@@ -25,7 +25,7 @@ use writ::store::{Op, Store as _};
 use super::bank::Refund;
 use super::faulty::at_once;
 use super::fixture::{APPROVERS, READER, WORKERS};
-use super::schedule::{Done, Schedule, Wanted};
+use super::schedule::{Done, Schedule, Theme, Wanted};
 
 /// Why the kill switch is thrown.
 const REASON: &str = "the schedule says so";
@@ -58,6 +58,7 @@ enum Act {
     Seconds,
     Minutes,
     Hours,
+    Deadline,
     ClockMoves,
     Confused,
 }
@@ -72,6 +73,9 @@ impl Schedule<'_> {
             u32::try_from(some.count()).unwrap()
         };
         let when = |yes: bool, weight: u32| if yes { weight } else { 0 };
+        let theme = self.mood.theme;
+        let often = |about: Theme, weight: u32| if theme == about { 8 * weight } else { weight };
+        let (taken_back, late, told) = (Theme::TakenBack, Theme::Late, Theme::Told);
         let unspent = self
             .tokens
             .last()
@@ -90,7 +94,7 @@ impl Schedule<'_> {
             (when(!self.wanted.is_empty(), 4), Act::ProposeAgain),
             (when(!self.drafts.is_empty(), 3), Act::Supersede),
             (30 * count("awaiting_approval"), Act::Vote),
-            (when(!self.drafts.is_empty(), 1), Act::Withdraw),
+            (when(!self.drafts.is_empty(), often(taken_back, 1)), Act::Withdraw),
             (
                 when(count("approved") > 0, if unspent && !waits_for_pair { 6 } else { 80 }),
                 Act::Exchange,
@@ -107,19 +111,20 @@ impl Schedule<'_> {
             (1 + 8 * lost, Act::ProxySweep),
             (1 + 4 * count("proposed"), Act::BrokerSweep),
             (4 * executing(&["handed_off"]), Act::Resolve),
-            (when(!self.drafts.is_empty(), 2), Act::Revoke),
-            (when(!self.drafts.is_empty(), 1), Act::TakeBack),
-            (when(!self.drafts.is_empty(), 1), Act::Stop),
+            (when(!self.drafts.is_empty(), often(taken_back, 2)), Act::Revoke),
+            (when(!self.drafts.is_empty(), often(taken_back, 1)), Act::TakeBack),
+            (when(!self.drafts.is_empty(), often(taken_back, 1)), Act::Stop),
             (when(!self.drafts.is_empty(), 1), Act::Lift),
             (2, Act::HangUp),
             (when(self.mood.deaths, 5), Act::Die),
             (when(self.variant.habits.counts, 3), Act::Elsewhere),
             (3, Act::BankFinishes),
-            (2, Act::BankFails),
-            (5, Act::BankTells),
+            (often(told, 2), Act::BankFails),
+            (often(told, 5), Act::BankTells),
             (when(!self.drafts.is_empty(), 10), Act::Seconds),
             (when(!self.drafts.is_empty(), 5) + 4 * lost, Act::Minutes),
             (when(!self.drafts.is_empty(), 2), Act::Hours),
+            (when(!self.drafts.is_empty(), often(late, 4)), Act::Deadline),
             (when(self.mood.clocks, 6), Act::ClockMoves),
             (when(!self.drafts.is_empty(), self.mood.confusion), Act::Confused),
         ]);
@@ -188,6 +193,7 @@ impl Schedule<'_> {
                 let minutes = self.dice.pick(&[11, 24, 26, 61, 245, 23 * 60 + 1]);
                 self.pass_time(minutes * 60_000).await;
             }
+            Act::Deadline => self.come_to_a_deadline().await,
             Act::ClockMoves => {
                 let clock = &self.fixture.processes[worker].clock;
                 let by = self.dice.pick(&[-3_000, -1_000, 1_000, 3_000]);
@@ -197,6 +203,25 @@ impl Schedule<'_> {
             Act::Confused => (0..4).for_each(|_| self.confused(worker)),
         }
         self.settle().await;
+    }
+
+    /// Time passes until just before, at or just after a moment that something depends on.
+    async fn come_to_a_deadline(&mut self) {
+        let sql = "SELECT expires_at FROM draft WHERE settled_at IS NULL UNION SELECT coalesce(execute_by, expires_at) FROM approval
+            UNION SELECT expires_at FROM credential WHERE state = 'issued' UNION SELECT lease_until FROM execution
+            UNION SELECT send_until FROM execution WHERE send_until IS NOT NULL UNION SELECT next_action_at FROM execution WHERE next_action_at IS NOT NULL
+            UNION SELECT expires_at FROM stop WHERE expires_at IS NOT NULL ORDER BY 1";
+        let now = self.fixture.outside.now();
+        let all: Vec<i64> = self.fixture.watch.look(|db| {
+            let mut statement = db.prepare_cached(sql).unwrap();
+            let rows = statement.query_map([], |row| row.get::<_, i64>(0));
+            rows.unwrap().map(Result::unwrap).filter(|at| *at > now).collect()
+        });
+        if !all.is_empty() {
+            let at = all[self.dice.below(all.len())];
+            let off = self.dice.pick(&[-31_000, -2_000, -20, 0, 20, 2_600]);
+            self.pass_time((at - now + off).max(1)).await;
+        }
     }
 
     /// Every draft with its state and its execution's.
@@ -245,7 +270,9 @@ impl Schedule<'_> {
         let charges = self.bank.lock().unwrap().charges.len();
         let wanted = Wanted {
             charge: self.dice.below(charges),
-            amount: if self.mood.pairs {
+            amount: if self.mood.people {
+                self.dice.pick(&[24_000, 24_000, 24_000, 120_000])
+            } else if self.mood.pairs {
                 self.dice.pick(&[5_000, 8_000, 9_000])
             } else {
                 self.dice

@@ -33,6 +33,19 @@ impl Schedule<'_> {
             self.execute(worker, draft, &token);
             self.send_off().await;
         }
+        if until == Begun::Again
+            && let Some(due) = self.next_due()
+        {
+            self.until(due).await;
+            let worker = self.dice.below(WORKERS);
+            self.sweep_proxy(worker);
+            self.settle().await;
+            while let Some((worker, at)) = self.gates.waiting().first().copied()
+                && at != Place::Post
+            {
+                self.let_through(0, worker, at, Pass::Through).await;
+            }
+        }
     }
 
     /// People approve it, and it gets its credential.

@@ -80,7 +80,7 @@ impl Schedule<'_> {
     }
 
     /// Lets time pass until this moment has come by every clock.
-    async fn until(&mut self, due: i64) {
+    pub async fn until(&mut self, due: i64) {
         let slowest = self.fixture.processes.iter().map(|p| p.clock.ahead()).min().unwrap_or(0);
         let wall = self.fixture.outside.now() + slowest;
         if due > wall {
@@ -89,7 +89,7 @@ impl Schedule<'_> {
     }
 
     /// When something that is open can go on by itself.
-    fn next_due(&self) -> Option<i64> {
+    pub fn next_due(&self) -> Option<i64> {
         let sql = "SELECT min(due) FROM (
             SELECT max(lease_until, coalesce(next_action_at, 0)) AS due FROM execution
                 WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending')

@@ -272,6 +272,14 @@ impl Schedule<'_> {
             records,
             answer: verdict.answer,
         };
+        if self.dice.chance(10) {
+            // It may get one, but not for so long; how long it is good is looked at in the end.
+            let expires_at = now.plus(Duration::from_secs(86_400));
+            let op = self.op(worker, "confused");
+            let asked = process.store.issue(op, Issue { expires_at, ..issue });
+            let _ = at_once(self.fixture.threads.handle(), asked);
+            return;
+        }
         ask!(self, worker, issue, Issue, issue);
     }
 

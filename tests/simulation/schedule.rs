@@ -27,6 +27,12 @@ pub struct Mood {
     pub store: u32,
     /// Of a hundred requests, how many go wrong at the backend.
     pub backend: u32,
+    /// Of a hundred looks at the backend, how many show nothing.
+    pub looks: u32,
+    /// What happens more often than other things.
+    pub theme: Theme,
+    /// Whether amounts are such that people must approve.
+    pub people: bool,
     /// Whether clocks disagree and move.
     pub clocks: bool,
     /// Whether processes die.
@@ -39,6 +45,19 @@ pub struct Mood {
     pub pairs: bool,
     /// Whether drafts and cards live for minutes only.
     pub short_lived: bool,
+}
+
+/// What a schedule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Nothing above all.
+    All,
+    /// People take back what they allowed, and throw the kill switch.
+    TakenBack,
+    /// Deadlines come close, and answers are slow.
+    Late,
+    /// The backend tells by itself what it did.
+    Told,
 }
 
 /// How far a journey has come.
@@ -56,6 +75,8 @@ pub enum Begun {
     Sent,
     /// The request has left, and its answer does not come.
     Lost,
+    /// So it was, and the same is about to reach the backend again.
+    Again,
 }
 
 /// Whether things still go wrong.
@@ -97,6 +118,9 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let mood = Mood {
         store: dice.pick(&[0, 0, 3, 10]),
         backend: dice.pick(&[0, 30, 60, 80]),
+        looks: dice.pick(&[0, 5, 10, 40]),
+        theme: dice.weighted(&[(3, Theme::All), (3, Theme::TakenBack), (3, Theme::Late), (1, Theme::Told)]),
+        people: dice.chance(35),
         clocks: dice.chance(60),
         deaths: dice.chance(50),
         confusion: dice.pick(&[0, 0, 12, 50]),
@@ -107,9 +131,10 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
             (16, Begun::Issued),
             (14, Begun::Sent),
             (14, Begun::Lost),
+            (8, Begun::Again),
         ]),
         pairs: dice.chance(25),
-        short_lived: dice.chance(15),
+        short_lived: dice.chance(20),
     };
     // Two that together are too much are a matter for the guards only where the backend does not count.
     let lax = fixture
@@ -121,7 +146,11 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
     let charges = (0..if mood.pairs { 1 } else { 1 + dice.below(2) })
         .map(|n| Charge {
             id: format!("ch_{n}"),
-            amount: dice.weighted(&[(4, 9_000), (3, 30_000), (2, 200_000), (1, 1_000_000)]),
+            amount: if mood.people {
+                dice.pick(&[30_000, 200_000])
+            } else {
+                dice.weighted(&[(4, 9_000), (3, 30_000), (2, 200_000), (1, 1_000_000)])
+            },
         })
         .collect();
     let gates = Arc::new(Gates::new(WORKERS));
@@ -188,7 +217,8 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
 impl Schedule<'_> {
     async fn step(&mut self) {
         let waiting = self.gates.waiting();
-        if !waiting.is_empty() && self.dice.chance(85) {
+        let goes_on = if self.mood.theme == Theme::Late { 70 } else { 85 };
+        if !waiting.is_empty() && self.dice.chance(goes_on) {
             let index = if self.dice.chance(75) {
                 waiting.len() - 1
             } else {
@@ -215,6 +245,7 @@ impl Schedule<'_> {
     fn choose(&mut self, at: Place) -> Pass {
         let store = self.mood.store;
         let death = if self.mood.deaths { 1 } else { 0 };
+        let slow = if self.mood.theme == Theme::Late { 15 } else { 3 };
         match at {
             Place::Read(_) => self
                 .dice
@@ -224,14 +255,14 @@ impl Schedule<'_> {
                 (store, Pass::Unavailable),
                 (store, Pass::LostBefore),
                 (store, Pass::LostAfter),
-                (3, Pass::Slow),
+                (slow, Pass::Slow),
                 (2 * death, Pass::DeadAfter),
             ]),
             Place::Answer(_) => Pass::Through,
             Place::Get => {
-                let wrong = self.mood.backend / 8;
+                let wrong = self.mood.looks;
                 self.dice.weighted(&[
-                    (100 - 2 * wrong, Pass::Through),
+                    (2 * (100 - wrong), Pass::Through),
                     (wrong, Pass::Unavailable),
                     (wrong, Pass::LostBefore),
                 ])

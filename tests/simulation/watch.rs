@@ -157,6 +157,11 @@ impl Watch {
         seen.left.push(left);
     }
 
+    /// Whether what the backend tells under this id is written down already.
+    pub fn was_told(&self, event: &str) -> bool {
+        self.look(|db| db.prepare_cached("SELECT 1 FROM backend_event WHERE id = ?1").unwrap().exists([event]).unwrap())
+    }
+
     /// A process has looked at a charge.
     pub fn looked(&self, worker: usize, charge: &str, refunded: i64) {
         let sql = "SELECT coalesce(max(seq), -1) FROM event";
