@@ -205,6 +205,24 @@ impl Schedule<'_> {
         self.settle().await;
     }
 
+    /// What the theme is about, just before something that it could have kept from happening.
+    pub async fn come_between(&mut self) {
+        let worker = self.dice.below(WORKERS);
+        if self.mood.theme == Theme::Late {
+            if self.dice.chance(50) {
+                return self.come_to_a_deadline().await;
+            }
+            let millis = self.dice.pick(&[29_000, 31_000, 61_000]);
+            return self.pass_time(millis).await;
+        }
+        match self.dice.below(3) {
+            0 => self.revoke(worker),
+            1 => self.take_back(worker),
+            _ => self.stop(worker),
+        }
+        self.settle().await;
+    }
+
     /// Time passes until just before, at or just after a moment that something depends on.
     async fn come_to_a_deadline(&mut self) {
         let sql = "SELECT expires_at FROM draft WHERE settled_at IS NULL UNION SELECT coalesce(execute_by, expires_at) FROM approval

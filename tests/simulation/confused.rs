@@ -331,7 +331,7 @@ impl Schedule<'_> {
 
     fn settle_wrongly(&mut self, worker: usize, execution: &ExecutionRecord) {
         let Some(last) = execution.attempts.last().map(|last| last.n) else { return };
-        let attempt = if self.dice.chance(30) { 1 } else { last };
+        let attempt = if self.dice.chance(50) { 1 } else { last };
         let settled = if self.dice.chance(40) {
             Settled::NotApplied {
                 code: "confused".to_owned(),

@@ -111,8 +111,20 @@ pub struct Schedule<'a> {
     running: Vec<(usize, AbortHandle)>,
 }
 
+/// Says which schedule it was, should one end in a panic.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("seed {} ended in a panic; again: tests/simulate 1 {}", self.0, self.0);
+        }
+    }
+}
+
 /// Runs one schedule; `steps` cuts it short, so that the shortest one with the same fault can be found.
 pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> Report {
+    let _named = Named(seed);
     let mut dice = Dice::new(seed);
     fixture.reset(seed, traced);
     let mood = Mood {
@@ -131,7 +143,7 @@ pub fn run(fixture: &Fixture, seed: u64, steps: Option<usize>, traced: bool) -> 
             (16, Begun::Issued),
             (14, Begun::Sent),
             (14, Begun::Lost),
-            (8, Begun::Again),
+            (10, Begun::Again),
         ]),
         pairs: dice.chance(25),
         short_lived: dice.chance(20),
@@ -218,7 +230,9 @@ impl Schedule<'_> {
     async fn step(&mut self) {
         let waiting = self.gates.waiting();
         let goes_on = if self.mood.theme == Theme::Late { 70 } else { 85 };
-        if !waiting.is_empty() && self.dice.chance(goes_on) {
+        if self.at_the_last_moment(&waiting) && self.dice.chance(40) {
+            self.come_between().await;
+        } else if !waiting.is_empty() && self.dice.chance(goes_on) {
             let index = if self.dice.chance(75) {
                 waiting.len() - 1
             } else {
@@ -230,6 +244,16 @@ impl Schedule<'_> {
         } else {
             self.act().await;
         }
+    }
+
+    /// Whether something is about to happen that the theme has to do with.
+    fn at_the_last_moment(&self, waiting: &[(usize, Place)]) -> bool {
+        let comes_between = |(_, at): &(usize, Place)| match self.mood.theme {
+            Theme::TakenBack => matches!(at, Place::Write("issue" | "redeem" | "dispatch" | "vote")),
+            Theme::Late => matches!(at, Place::Write("issue" | "redeem" | "dispatch") | Place::Answer("dispatch")),
+            Theme::All | Theme::Told => false,
+        };
+        !self.drafts.is_empty() && waiting.iter().any(comes_between)
     }
 
     /// Lets one task go on, and everything that follows from it until all wait again.
