@@ -25,6 +25,7 @@ use writ::store::{Op, Store as _};
 use super::bank::Refund;
 use super::faulty::at_once;
 use super::fixture::{APPROVERS, READER, WORKERS};
+use super::gates::Place;
 use super::schedule::{Done, Schedule, Theme, Wanted};
 
 /// Why the kill switch is thrown.
@@ -209,7 +210,8 @@ impl Schedule<'_> {
     pub async fn come_between(&mut self) {
         let worker = self.dice.below(WORKERS);
         if self.mood.theme == Theme::Late {
-            if self.dice.chance(50) {
+            let is_written = self.gates.waiting().iter().any(|(_, at)| matches!(at, Place::Answer(_)));
+            if !is_written && self.dice.chance(50) {
                 return self.come_to_a_deadline().await;
             }
             let millis = self.dice.pick(&[29_000, 31_000, 61_000]);
@@ -288,10 +290,12 @@ impl Schedule<'_> {
         let charges = self.bank.lock().unwrap().charges.len();
         let wanted = Wanted {
             charge: self.dice.below(charges),
-            amount: if self.mood.people {
+            // The two of a pair differ, or they would be one wish.
+            amount: if self.mood.pairs {
+                let more = if self.mood.people { 18_000 } else { 0 };
+                more + [8_000, 9_000, 5_000][self.wanted.len() % 3]
+            } else if self.mood.people {
                 self.dice.pick(&[24_000, 24_000, 24_000, 120_000])
-            } else if self.mood.pairs {
-                self.dice.pick(&[5_000, 8_000, 9_000])
             } else {
                 self.dice
                     .weighted(&[(6, 3_000), (6, 5_000), (6, 8_000), (5, 24_000), (3, 120_000), (1, 600_000)])

@@ -8,6 +8,7 @@ use writ::domain::approval::Decision;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::{Digest, DraftHash};
 use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId, VerdictId};
+use writ::domain::lifecycle::ExecutionState;
 use writ::domain::policy::Question;
 use writ::store::Store as _;
 use writ::store::StoreError;
@@ -48,12 +49,16 @@ impl Schedule<'_> {
             .fixture
             .watch
             .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).optional().unwrap());
-        let open = open.filter(|_| self.dice.chance(60));
+        let about_open = if self.mood.pairs { 40 } else { 60 };
+        let open = open.filter(|_| self.dice.chance(about_open));
         let id = open.map_or_else(|| self.some_draft(), |id| id.parse().unwrap());
         let Some(draft) = self.record(id) else { return };
         let execution = draft.execution.as_ref().and_then(|e| self.execution(e.id));
         // Where there is an execution it is mostly about that.
-        let what = if execution.is_some() && self.dice.chance(60) {
+        let is_repeated = execution.as_ref().is_some_and(|e| e.state == ExecutionState::Dispatched && e.attempts.len() > 1);
+        let what = if is_repeated && self.dice.chance(50) {
+            9
+        } else if execution.is_some() && self.dice.chance(60) {
             6 + self.dice.below(8)
         } else {
             self.dice.below(6)

@@ -274,6 +274,8 @@ impl Schedule<'_> {
             Place::Read(_) => self
                 .dice
                 .weighted(&[(200 - store, Pass::Through), (store, Pass::Unavailable), (death, Pass::DeadAfter)]),
+            // Written down, and the answer is long in coming: the most dangerous moment of all.
+            Place::Write("dispatch") if self.mood.theme == Theme::Late && self.dice.chance(30) => Pass::Slow,
             Place::Write(_) => self.dice.weighted(&[
                 (97 - 3 * store, Pass::Through),
                 (store, Pass::Unavailable),
