@@ -6,7 +6,8 @@ use writ::domain::id::DraftId;
 use super::bank::Treat;
 use super::fixture::WORKERS;
 use super::gates::{Pass, Place};
-use super::schedule::{Begun, Faults, Schedule};
+use super::mood::Begun;
+use super::schedule::{Faults, Schedule};
 
 impl Schedule<'_> {
     /// Brings the first journey, or both of a pair, as far as the mood says.

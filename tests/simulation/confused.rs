@@ -55,7 +55,9 @@ impl Schedule<'_> {
         let Some(draft) = self.record(id) else { return };
         let execution = draft.execution.as_ref().and_then(|e| self.execution(e.id));
         // Where there is an execution it is mostly about that.
-        let is_repeated = execution.as_ref().is_some_and(|e| e.state == ExecutionState::Dispatched && e.attempts.len() > 1);
+        let is_repeated = execution
+            .as_ref()
+            .is_some_and(|e| e.state == ExecutionState::Dispatched && e.attempts.len() > 1);
         let what = if is_repeated && self.dice.chance(50) {
             9
         } else if execution.is_some() && self.dice.chance(60) {
@@ -335,7 +337,9 @@ impl Schedule<'_> {
     }
 
     fn settle_wrongly(&mut self, worker: usize, execution: &ExecutionRecord) {
-        let Some(last) = execution.attempts.last().map(|last| last.n) else { return };
+        let Some(last) = execution.attempts.last().map(|last| last.n) else {
+            return;
+        };
         let attempt = if self.dice.chance(50) { 1 } else { last };
         let settled = if self.dice.chance(40) {
             Settled::NotApplied {

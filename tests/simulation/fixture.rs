@@ -28,7 +28,7 @@ use super::bank::{Bank, Habits};
 use super::chance::{Bytes, Outside, WallClock};
 use super::faulty::{FaultyStore, at_once};
 use super::gates::Gates;
-use super::schedule::Mood;
+use super::mood::Mood;
 use super::watch::Watch;
 use super::wire::ModelWire;
 

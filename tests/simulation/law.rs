@@ -267,7 +267,11 @@ fn is_carried(db: &Connection, approval: &str, issue: &Issue) -> bool {
         (SELECT count(DISTINCT r.approver) FROM approval_record r
             WHERE r.approval = a.id AND r.decision = 'approve' AND r.id IN (SELECT value FROM json_each(?2)))
         = max(?3, 1, (SELECT coalesce(sum(json_extract(value, '$.count')), 0) FROM json_each(a.requirement, '$.all_of')))";
-    holds(db, sql, (approval, serde_json::to_string(&ids).unwrap(), i64::try_from(ids.len()).unwrap()))
+    holds(
+        db,
+        sql,
+        (approval, serde_json::to_string(&ids).unwrap(), i64::try_from(ids.len()).unwrap()),
+    )
 }
 
 fn may_vote(db: &Connection, now: i64, vote: &Vote) -> Result<(), No> {

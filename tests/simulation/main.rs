@@ -12,6 +12,7 @@
 )]
 
 mod act;
+mod agent;
 mod bank;
 mod begin;
 mod chance;
@@ -21,8 +22,11 @@ mod faulty;
 mod fixture;
 mod gates;
 mod law;
+mod mood;
+mod people;
 mod report;
 mod schedule;
+mod tells;
 mod watch;
 mod wire;
 
@@ -150,7 +154,7 @@ fn simulate(wish: &Wish) -> Total {
                         break;
                     }
                     let seed = match known.get(usize::try_from(n).unwrap()) {
-                        Some(seed) if !(wish.schedules == 1) => *seed,
+                        Some(seed) if wish.schedules != 1 => *seed,
                         _ if wish.schedules == 1 => wish.first,
                         _ => wish.first + n - known.len() as u64,
                     };
@@ -237,6 +241,7 @@ fn tell(wish: &Wish, total: &Total) -> ExitCode {
     if other > 0 {
         println!("{other} schedules with a fault");
     }
+    println!("seeds: {} known ones, then from {} on", seeds().len(), wish.first);
     println!(
         "simulation: {} schedules, {} with a second effect, {} without their event",
         total.schedules, total.second_effects, total.without_event

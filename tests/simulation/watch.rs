@@ -159,7 +159,12 @@ impl Watch {
 
     /// Whether what the backend tells under this id is written down already.
     pub fn was_told(&self, event: &str) -> bool {
-        self.look(|db| db.prepare_cached("SELECT 1 FROM backend_event WHERE id = ?1").unwrap().exists([event]).unwrap())
+        self.look(|db| {
+            db.prepare_cached("SELECT 1 FROM backend_event WHERE id = ?1")
+                .unwrap()
+                .exists([event])
+                .unwrap()
+        })
     }
 
     /// A process has looked at a charge.
@@ -186,7 +191,9 @@ impl Watch {
         let looks = self.seen.lock().unwrap().looks.get(&(worker, charge.to_owned())).cloned();
         let shown = |(event, refunded): &(i64, i64)| *event >= since && *refunded == approved;
         if !in_doubt && !looks.unwrap_or_default().iter().any(shown) {
-            self.fault(format!("attempt {attempt} of {draft} left without a look that showed what was approved"));
+            self.fault(format!(
+                "attempt {attempt} of {draft} left without a look that showed what was approved"
+            ));
         }
     }
 
