@@ -10,7 +10,7 @@ use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTra
 use super::bank::Refund;
 use super::fixture::WORKERS;
 use super::report::Report;
-use super::schedule::Schedule;
+use super::schedule::{Faults, Schedule};
 use super::watch::Left;
 
 /// Every transition by its event: where it may start, and where it ends.
@@ -43,48 +43,60 @@ struct Row {
 impl Schedule<'_> {
     /// Brings everything to its end: no more faults, but time, sweeps, the bank's answers, and in the end a person.
     pub async fn finish(&mut self) {
+        self.fixture.watch.note(|| "nothing new begins".to_owned());
+        self.run_out(Faults::Still).await;
+        // What is open is looked into while things still go wrong.
+        for round in 0..3 {
+            let Some(due) = self.next_due() else { break };
+            self.until(due).await;
+            self.sweep_proxy(round % WORKERS);
+            self.run_out(Faults::Still).await;
+        }
         self.fixture.watch.note(|| "the end: no more faults".to_owned());
-        self.run_out().await;
         self.pass_time(46_000).await;
         self.bank.lock().unwrap().release(i64::MAX);
         self.bank_finishes();
         let mut worker = 0;
         for round in 0..60 {
             let Some(due) = self.next_due() else { break };
-            let wall = self.fixture.outside.now() + self.slowest_clock();
-            if due > wall {
-                self.pass_time(due - wall + 1).await;
-            }
+            self.until(due).await;
             worker = (worker + 1) % WORKERS;
             self.sweep_proxy(worker);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
             if round == 59 {
                 self.fixture.watch.fault("an outcome stays open and nobody is told");
             }
         }
         for (id, draft) in self.cases() {
             self.close_case(worker, id.parse().unwrap(), &draft);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
         }
         if self.dice.chance(50) {
             let hours = self.dice.pick(&[0, 0, 5]);
             self.pass_time(11_000 + hours * 3_600_000).await;
             self.sweep_broker(0);
-            self.run_out().await;
+            self.run_out(Faults::NoMore).await;
         }
     }
 
-    fn slowest_clock(&self) -> i64 {
-        self.fixture.processes.iter().map(|p| p.clock.ahead()).min().unwrap_or(0)
+    /// Lets time pass until this moment has come by every clock.
+    pub async fn until(&mut self, due: i64) {
+        let slowest = self.fixture.processes.iter().map(|p| p.clock.ahead()).min().unwrap_or(0);
+        let wall = self.fixture.outside.now() + slowest;
+        if due > wall {
+            self.pass_time(due - wall + 1).await;
+        }
     }
 
     /// When something that is open can go on by itself.
-    fn next_due(&self) -> Option<i64> {
+    pub fn next_due(&self) -> Option<i64> {
         let sql = "SELECT min(due) FROM (
             SELECT max(lease_until, coalesce(next_action_at, 0)) AS due FROM execution
                 WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending')
             UNION ALL SELECT max(e.lease_until, b.look_at) FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at IS NOT NULL)";
-        self.fixture.watch.look(|db| db.query_row(sql, [], |row| row.get(0)).unwrap())
+        self.fixture
+            .watch
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).unwrap())
     }
 
     fn cases(&self) -> Vec<(String, String)> {
@@ -310,6 +322,32 @@ fn contents(schedule: &Schedule<'_>) {
         (
             "a live credential of a draft that may not run",
             "SELECT c.id FROM credential c JOIN draft d ON d.id = c.draft WHERE c.state = 'issued' AND d.state <> 'approved'",
+        ),
+        (
+            "a credential that outlives its approval or its draft",
+            "SELECT c.id FROM credential c JOIN draft d ON d.id = c.draft JOIN approval a ON a.id = c.approval
+             WHERE c.expires_at > min(a.execute_by, d.expires_at)",
+        ),
+        (
+            "an approval by fewer people than were needed",
+            "SELECT a.id FROM approval a WHERE a.execute_by IS NOT NULL AND
+                (SELECT count(DISTINCT r.approver) FROM approval_record r WHERE r.approval = a.id AND r.decision = 'approve')
+                < max(1, (SELECT coalesce(sum(json_extract(value, '$.count')), 0) FROM json_each(a.requirement, '$.all_of')))",
+        ),
+        (
+            "an approval that lasts longer than somebody who signed it wanted",
+            "SELECT a.id FROM approval a JOIN approval_record r ON r.approval = a.id
+             WHERE r.decision = 'approve' AND a.execute_by > r.execute_by",
+        ),
+        (
+            "an approval that is good although its draft is over",
+            "SELECT a.id FROM approval a JOIN draft d ON d.id = a.draft
+             WHERE a.state IN ('requested', 'granted') AND d.state NOT IN ('awaiting_approval', 'approved', 'consumed')",
+        ),
+        (
+            "a draft that was replaced and is open still",
+            "SELECT old.id FROM draft new JOIN draft old ON old.id = new.supersedes
+             WHERE old.state IN ('proposed', 'awaiting_approval', 'approved')",
         ),
         (
             "two open outcomes on one resource",

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
+use rusqlite::OptionalExtension as _;
 use writ::domain::approval::Decision;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::{Digest, DraftHash};
-use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId};
+use writ::domain::id::{ApprovalId, CredentialId, ExecutionId, RecordId, VerdictId};
+use writ::domain::lifecycle::ExecutionState;
+use writ::domain::policy::Question;
 use writ::domain::secret::SecretsMark;
 use writ::store::Store as _;
 use writ::store::StoreError;
@@ -42,10 +45,28 @@ impl Schedule<'_> {
         if self.drafts.is_empty() {
             return;
         }
-        let id = self.some_draft();
+        let sql = "SELECT draft FROM execution WHERE state IN ('claimed', 'dispatched', 'indeterminate', 'pending') ORDER BY id LIMIT 1";
+        let open: Option<String> = self
+            .fixture
+            .watch
+            .look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).optional().unwrap());
+        let about_open = if self.mood.pairs { 40 } else { 60 };
+        let open = open.filter(|_| self.dice.chance(about_open));
+        let id = open.map_or_else(|| self.some_draft(), |id| id.parse().unwrap());
         let Some(draft) = self.record(id) else { return };
         let execution = draft.execution.as_ref().and_then(|e| self.execution(e.id));
-        match (self.dice.below(13), execution) {
+        // Where there is an execution it is mostly about that.
+        let is_repeated = execution
+            .as_ref()
+            .is_some_and(|e| e.state == ExecutionState::Dispatched && e.attempts.len() > 1);
+        let what = if is_repeated && self.dice.chance(50) {
+            9
+        } else if execution.is_some() && self.dice.chance(60) {
+            6 + self.dice.below(8)
+        } else {
+            self.dice.below(6)
+        };
+        match (what, execution) {
             (0, _) => self.decide_again(worker, &draft),
             (1, _) => {
                 let how = self.dice.pick(&[CloseAs::Withdrawn, CloseAs::Stale]);
@@ -105,7 +126,8 @@ impl Schedule<'_> {
                 };
                 ask!(self, worker, look_up, LookUp, look);
             }
-            (12, Some(e)) => {
+            (12 | 13, Some(e)) if self.dice.chance(50) => self.settle_wrongly(worker, &e),
+            (12 | 13, Some(e)) => {
                 let hand_off = HandOff {
                     execution: e.id,
                     fence: self.fence(&e),
@@ -173,8 +195,18 @@ impl Schedule<'_> {
     }
 
     fn decide_again(&mut self, worker: usize, draft: &DraftRecord) {
-        let Some(verdict) = draft.verdict.clone() else { return };
         let process = &self.fixture.processes[worker];
+        let verdict = StoredVerdict {
+            id: VerdictId::generate(&*process.clock, &*process.entropy),
+            answer: self.fixture.policy.propose(&Question {
+                operation: draft.operation.clone(),
+                client: draft.maker.clone(),
+                owner: draft.owner.clone(),
+                amount: draft.amount,
+                fields: draft.fields.clone(),
+                recent: draft.recent,
+            }),
+        };
         let decide = Decide {
             draft: draft.id,
             then: Follow::Hold {
@@ -232,7 +264,10 @@ impl Schedule<'_> {
     fn issue_wrongly(&mut self, worker: usize, draft: &DraftRecord) {
         let Some(verdict) = draft.verdict.clone() else { return };
         let process = &self.fixture.processes[worker];
-        let records = draft.approval.iter().flat_map(|a| &a.records).map(|r| r.id).collect();
+        let mut records: Vec<RecordId> = draft.approval.iter().flat_map(|a| &a.records).map(|r| r.id).collect();
+        if self.dice.chance(20) {
+            records.pop();
+        }
         let now = process.clock.now();
         let issue = Issue {
             credential: CredentialId::generate(&*process.clock, &*process.entropy),
@@ -248,6 +283,14 @@ impl Schedule<'_> {
             records,
             answer: verdict.answer,
         };
+        if self.dice.chance(10) {
+            // It may get one, but not for so long; how long it is good is looked at in the end.
+            let expires_at = now.plus(Duration::from_secs(86_400));
+            let op = self.op(worker, "confused");
+            let asked = process.store.issue(op, Issue { expires_at, ..issue });
+            let _ = at_once(self.fixture.threads.handle(), asked);
+            return;
+        }
         ask!(self, worker, issue, Issue, issue);
     }
 
@@ -298,12 +341,21 @@ impl Schedule<'_> {
     }
 
     fn settle_wrongly(&mut self, worker: usize, execution: &ExecutionRecord) {
-        let Some(last) = execution.attempts.last() else { return };
-        let settled = self.some_outcome();
+        let Some(last) = execution.attempts.last().map(|last| last.n) else {
+            return;
+        };
+        let attempt = if self.dice.chance(50) { 1 } else { last };
+        let settled = if self.dice.chance(40) {
+            Settled::NotApplied {
+                code: "confused".to_owned(),
+            }
+        } else {
+            self.some_outcome()
+        };
         let settle = Settle {
             execution: execution.id,
             fence: self.fence(execution),
-            attempt: last.n,
+            attempt,
             settled,
             result: AttemptResult {
                 at: self.fixture.processes[worker].clock.now(),

@@ -266,8 +266,14 @@ impl Store for FaultyStore {
     }
 
     async fn receive(&self, op: Op, receive: Receive) -> Result<Applied<Received>, StoreError> {
+        let event = receive.event.clone();
         let work = self.inner.receive(op.clone(), receive);
-        self.write("receive", op.id, None, |r: &Received| r.first, work).await
+        let known = self.watch.was_told(&event);
+        let answer = self.write("receive", op.id, None, |r: &Received| r.first, work).await;
+        if let (true, Err(StoreError::Rejected(why))) = (known, &answer) {
+            self.watch.fault(format!("receive: the same event again was refused: {why}"));
+        }
+        answer
     }
 
     async fn dispatch(&self, op: Op, dispatch: Dispatch) -> Result<Applied<ExecutionRecord>, StoreError> {

@@ -28,6 +28,7 @@ use super::bank::{Bank, Habits};
 use super::chance::{Bytes, Outside, WallClock};
 use super::faulty::{FaultyStore, at_once};
 use super::gates::Gates;
+use super::mood::Mood;
 use super::watch::Watch;
 use super::wire::ModelWire;
 
@@ -81,7 +82,7 @@ pub struct Fixture {
     pub audience: String,
     pub threads: tokio::runtime::Runtime,
     config: Config,
-    policy: Arc<Policy>,
+    pub policy: Arc<Policy>,
     rule_signer: Arc<RecordSigner>,
     keys: Arc<KeyRing>,
     verifier: Arc<Verifier>,
@@ -305,7 +306,7 @@ impl Fixture {
     }
 
     /// Starts a process: what it was before is gone, but for what is stored.
-    pub fn live(&self, worker: usize, variant: &Variant, gates: &Arc<Gates>, bank: &Arc<Mutex<Bank>>) -> Life {
+    pub fn live(&self, worker: usize, variant: &Variant, mood: Mood, gates: &Arc<Gates>, bank: &Arc<Mutex<Bank>>) -> Life {
         let process = &self.processes[worker];
         let life = gates.life(worker);
         let store = Arc::new(FaultyStore {
@@ -347,8 +348,16 @@ impl Fixture {
             settings: broker::Settings {
                 audience: self.config.audience.clone(),
                 proxies: vec![self.config.proxy_audience.clone()],
-                draft_lifetime: self.config.draft_lifetime,
-                card_lifetime: self.config.card_lifetime,
+                draft_lifetime: if mood.short_lived {
+                    Duration::from_secs(150)
+                } else {
+                    self.config.draft_lifetime
+                },
+                card_lifetime: if mood.short_lived {
+                    Duration::from_secs(100)
+                } else {
+                    self.config.card_lifetime
+                },
                 execution_window: self.config.execution_window,
                 policy_approver: self.config.policy_approver.clone(),
             },

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use writ::domain::approval::Decision;
 use writ::domain::id::{DraftId, ExecutionId};
 use writ::store::intent::{
-    Abort, Close, CloseAs, Decide, Dispatch, HandOff, Issue, LookUp, Redeem, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
+    Abort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, Redeem, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
 };
 
 /// A transition that somebody asks for.
@@ -27,6 +27,9 @@ pub enum Wish<'a> {
 
 /// Why it must be refused.
 type No = &'static str;
+
+/// How far a clock may be behind what is written down, in milliseconds.
+const TOLERANCE: i64 = 2_000;
 
 const UNRESOLVED: &str = "('claimed', 'dispatched', 'indeterminate', 'handed_off')";
 
@@ -176,11 +179,19 @@ pub fn refuses(db: &Connection, wall: i64, wish: &Wish<'_>) -> Option<No> {
 
 fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(), No> {
     let now = wall.max(latest);
+    // By a clock that is behind nothing begins, and what rests on a time not having come does not go on.
+    let begins = match wish {
+        Wish::Decide(decide) => !matches!(decide.then, Follow::Deny { .. }),
+        Wish::Vote(vote) => vote.record.decision == Decision::Approve,
+        Wish::Issue(_) | Wish::Redeem(_) | Wish::Dispatch(_) => true,
+        _ => false,
+    };
+    no(begins && wall + TOLERANCE < latest, "the clock is behind")?;
     match wish {
         Wish::Decide(decide) => {
             let draft = draft(db, &decide.draft.to_string()).ok_or("there is no such draft")?;
             no(draft.state != "proposed", "the draft is decided already")?;
-            let lasting = matches!(decide.then, writ::store::intent::Follow::Deny { .. });
+            let lasting = matches!(decide.then, Follow::Deny { .. });
             no(draft.expires_at <= now && !lasting, "the draft has expired")
         }
         Wish::Close(close) => {
@@ -192,7 +203,8 @@ fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(),
         }
         Wish::Vote(vote) => may_vote(db, now, vote),
         Wish::Issue(issue) => {
-            let (draft, _) = usable(db, issue.draft, now)?;
+            let (draft, grant) = usable(db, issue.draft, now)?;
+            no(!is_carried(db, &grant.id, issue), "too few have signed, or others")?;
             no(draft.hash != issue.hash.to_string(), "another hash")?;
             no(stopped(db, &issue.draft.to_string(), None, now), "a stop covers it")?;
             no(issue.expires_at.millis() <= now, "the credential would have expired")
@@ -249,6 +261,20 @@ fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(),
             )
         }
     }
+}
+
+/// Whether everybody who is named has signed this card with yes, and whether they are as many as are needed.
+fn is_carried(db: &Connection, approval: &str, issue: &Issue) -> bool {
+    let ids: Vec<String> = issue.records.iter().map(ToString::to_string).collect();
+    let sql = "SELECT 1 FROM approval a WHERE a.id = ?1 AND
+        (SELECT count(DISTINCT r.approver) FROM approval_record r
+            WHERE r.approval = a.id AND r.decision = 'approve' AND r.id IN (SELECT value FROM json_each(?2)))
+        = max(?3, 1, (SELECT coalesce(sum(json_extract(value, '$.count')), 0) FROM json_each(a.requirement, '$.all_of')))";
+    holds(
+        db,
+        sql,
+        (approval, serde_json::to_string(&ids).unwrap(), i64::try_from(ids.len()).unwrap()),
+    )
 }
 
 fn may_vote(db: &Connection, now: i64, vote: &Vote) -> Result<(), No> {

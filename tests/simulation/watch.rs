@@ -32,6 +32,8 @@ struct Seen {
     /// A definite, first dispatch: draft and attempt, whose it is, and until when it may be used.
     permits: BTreeMap<(String, i64), (usize, i64)>,
     first_key: BTreeMap<String, i64>,
+    /// The looks of each process at each charge: after which event, and how much was given back.
+    looks: BTreeMap<(usize, String), Vec<(i64, i64)>>,
     trace: Option<Vec<String>>,
 }
 
@@ -128,6 +130,9 @@ impl Watch {
                 0
             }
         };
+        if attempt > 0 {
+            self.looked_before(worker, &draft, attempt, &request.field("charge").unwrap_or_default());
+        }
         let permit = self.seen.lock().unwrap().permits.remove(&(draft.clone(), attempt));
         match permit {
             Some((whose, until)) if whose == worker => {
@@ -150,6 +155,46 @@ impl Watch {
             seen.first_key.entry(key.clone()).or_insert(request.at);
         }
         seen.left.push(left);
+    }
+
+    /// Whether what the backend tells under this id is written down already.
+    pub fn was_told(&self, event: &str) -> bool {
+        self.look(|db| {
+            db.prepare_cached("SELECT 1 FROM backend_event WHERE id = ?1")
+                .unwrap()
+                .exists([event])
+                .unwrap()
+        })
+    }
+
+    /// A process has looked at a charge.
+    pub fn looked(&self, worker: usize, charge: &str, refunded: i64) {
+        let sql = "SELECT coalesce(max(seq), -1) FROM event";
+        let events = self.look(|db| db.prepare_cached(sql).unwrap().query_row([], |row| row.get(0)).unwrap());
+        let key = (worker, charge.to_owned());
+        self.seen.lock().unwrap().looks.entry(key).or_default().push((events, refunded));
+    }
+
+    /// A send that counts as the first must follow a look which showed what was approved. Once something may have been done, a repetition only
+    /// finds out.
+    fn looked_before(&self, worker: usize, draft: &str, attempt: i64, charge: &str) {
+        let sql = "SELECT (SELECT max(seq) FROM event WHERE draft = d.id AND type IN ('execution.claim', 'execution.reclaim', 'execution.lose_track')),
+                json_extract(CAST(b.bytes AS TEXT), '$.facts.charge.amount_refunded'),
+                EXISTS (SELECT 1 FROM attempt a JOIN execution e ON e.id = a.execution
+                    WHERE e.draft = d.id AND a.n < ?2 AND coalesce(a.conclusive, 0) = 0)
+            FROM draft d JOIN draft_document b ON b.draft = d.id WHERE d.id = ?1";
+        let (since, approved, in_doubt): (i64, i64, bool) = self.look(|db| {
+            let mut statement = db.prepare_cached(sql).unwrap();
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            statement.query_row((draft, attempt), read).unwrap()
+        });
+        let looks = self.seen.lock().unwrap().looks.get(&(worker, charge.to_owned())).cloned();
+        let shown = |(event, refunded): &(i64, i64)| *event >= since && *refunded == approved;
+        if !in_doubt && !looks.unwrap_or_default().iter().any(shown) {
+            self.fault(format!(
+                "attempt {attempt} of {draft} left without a look that showed what was approved"
+            ));
+        }
     }
 
     /// It is certain that the last request of this draft did not leave.

@@ -90,6 +90,9 @@ impl ModelWire {
         }
         let url = &request.url;
         let answer = self.bank.lock().unwrap().get(url.path(), url.query().unwrap_or_default());
+        if let (Some(charge), Some(refunded)) = (url.path().strip_prefix("/v1/charges/"), answer.1["amount_refunded"].as_i64()) {
+            self.watch.looked(self.worker, charge, refunded);
+        }
         Ok(bank::answer(answer))
     }
 }
