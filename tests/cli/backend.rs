@@ -126,3 +126,16 @@ fn an_answer_is_judged_as_the_proxy_would() {
     );
     assert_eq!(judged(json!({}), 500)["outcome"], "ambiguous");
 }
+
+#[test]
+fn every_shipped_file_says_what_each_of_its_operations_would_send() {
+    let shipped = crate::support::peers::root().join("policies/backends");
+    for file in std::fs::read_dir(shipped).unwrap() {
+        let path = file.unwrap().path();
+        let told = writ(&["backend", "check", path.to_str().unwrap()]).ok();
+        let writes = std::fs::read_to_string(&path).unwrap().matches("[operation.request]").count();
+        assert!(writes > 0 && !told.contains("no sample"), "{told}");
+        assert_eq!(told.matches("\nsent\n  ").count(), writes, "{told}");
+        assert_eq!(told.matches("anything else -> ambiguous").count(), writes, "{told}");
+    }
+}
