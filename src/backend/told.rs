@@ -63,6 +63,12 @@ impl Operation {
         self.events().map(|events| events.trust)
     }
 
+    /// The places of an event that are signed; `None` where all of it is, or there are no events.
+    pub(super) fn signed_places(&self) -> Option<&[String]> {
+        self.events()?;
+        self.backend.webhook.as_ref()?.signed()
+    }
+
     fn events(&self) -> Option<&Events> {
         self.write().and_then(|write| write.events.as_ref())
     }
