@@ -183,7 +183,7 @@ fn a_file_whose_rules_look_at_what_is_not_signed_is_refused() {
             format!("{events}.confirm: nothing under `reconcile` can be looked up"),
         ),
     ] {
-        let found = changed("[operation.events]", from, to);
+        let found = changed("\n[operation.events]\n", from, to);
         let start = format!("adyen.toml: {mistake}");
         assert!(found.iter().any(|found| found.starts_with(&start)), "{start} is not in {found:?}");
     }
@@ -253,7 +253,7 @@ fn every_mistake_about_what_is_signed_is_named_with_its_place() {
             "tolerance: is not a setting here".to_owned(),
         ),
     ] {
-        let found = changed("[webhook]", from, to);
+        let found = changed("\n[webhook]\n", from, to);
         let start = format!("adyen.toml: webhook.{mistake}");
         assert!(found.iter().any(|found| found.starts_with(&start)), "{start} is not in {found:?}");
     }

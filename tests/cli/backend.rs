@@ -99,7 +99,7 @@ fn what_a_backend_tells_by_itself_is_explained() {
     let said = writ(&["backend", "check", &path]).ok();
     for line in [
         "told by the backend, signed",
-        "refunded (REFUND and /success is \"true\") -> applied: done, on the event's word",
+        "refunded (REFUND and /success is true) -> applied: done, on the event's word",
         "refund failed, or was reversed (REFUND_FAILED,REFUNDED_REVERSED) -> failed: not done, on the event's word, also after it was done",
         "  only if /originalReference is {params.payment}",
         "signed, and so all that is looked at: /pspReference, /originalReference,",

@@ -351,14 +351,20 @@ async fn an_event_before_our_own_answer_is_asked_for_again() {
 
 #[tokio::test]
 async fn an_event_decides_what_a_lost_answer_left_open() {
-    for (success, state) in [("true", "applied"), ("false", "not_applied")] {
+    for (success, state, said) in [("true", "applied", "applied"), ("false", "not_applied", "failed")] {
         let desk = desk().await;
         desk.fake.fault(Fault::DropAfter);
         let (draft, execution) = desk.refund(refund()).await;
         assert_eq!(execution["state"], "indeterminate");
         assert_eq!(told(&desk, &item(&desk, "REFUND", success)).await["finding"], "believed");
         let execution = desk.stands(&draft, state).await;
-        assert_eq!(execution["reference"], REFUND, "{execution}");
+        assert_eq!(
+            (&execution["events"][0]["said"], execution["events"].as_array().unwrap().len()),
+            (&json!(said), 1),
+            "{execution}"
+        );
+        let known = if said == "applied" { json!(REFUND) } else { Value::Null };
+        assert_eq!(execution["reference"], known, "{execution}");
         desk.world.later(Duration::from_secs(3600)).await;
         desk.stands(&draft, state).await;
         assert_eq!(desk.fake.writes().len(), 1);
