@@ -39,7 +39,7 @@ enum Scheme {
 /// An event that the backend signed, not older and not newer than the file allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendEvent {
-    /// The backend's own id of it, the same each time it is delivered.
+    /// The backend's own id of it, the same each time it is delivered; the hash of what was signed if that reads in more than one way.
     pub id: String,
     /// Its type, in the backend's words; `None` if what was signed reads in more than one way, so that nothing may follow from it.
     pub kind: Option<String>,

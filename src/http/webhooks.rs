@@ -14,7 +14,7 @@ use crate::store::record::EventFinding;
 /// What became of an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TakenView {
-    /// The backend's own id of it.
+    /// The backend's own id of it; the hash of what was signed if that reads in more than one way.
     event_id: String,
     /// `ignored` (it means nothing here), `not_ours`, `not_executed`, `disagrees`, `adapter_changed`, `agrees`, `waits` (the backend is
     /// looked at because of it), `believed`; if it came before, also what a look made of it: `confirmed`, `late`, `not_confirmed`, `contradicts`.
