@@ -110,7 +110,7 @@ impl Client {
         SecretsMark::of(held.map(|header| header.map_or(&[][..], |(_, value)| value.as_bytes())))
     }
 
-    /// An event that came in, if the backend signed it about now. `signature` is the header that [`Backend::event_header`] names.
+    /// An event that came in, if the backend signed it, about now where a time is signed. `signature` is the header that [`Backend::event_header`] names.
     ///
     /// # Errors
     /// [`EventError`].

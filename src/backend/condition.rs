@@ -232,6 +232,12 @@ impl Condition {
         }
     }
 
+    /// Whether it looks at nothing but these places.
+    pub(super) fn looks_only_at(&self, places: &[String]) -> bool {
+        let within = |all: Vec<&str>| all.iter().all(|pointer| places.iter().any(|place| place == pointer));
+        self.among.is_none() && self.pointers().is_some_and(within)
+    }
+
     /// The names an equality compares with.
     pub(super) fn equal_to(&self) -> impl Iterator<Item = &Reference> {
         match &self.test {

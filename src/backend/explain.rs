@@ -10,6 +10,7 @@ use super::operation::{Operation, Write};
 use super::reconcile::{Step, StepKind};
 use super::retry::Replay;
 use super::template::{Context, Reference, object};
+use super::told::{EventRule, Events, Trust};
 use super::{CompileError, ParamError};
 use crate::domain::draft::{CompiledRequest, KEY_PLACEHOLDER, KeyPlacement};
 use crate::domain::id::DraftId;
@@ -32,6 +33,10 @@ pub struct Explained {
     pub answers: Vec<AnswerLine>,
     /// How a lost answer is looked up, in order.
     pub look_ups: Vec<String>,
+    /// What the backend tells by itself, in order; the first that fits decides.
+    pub events: Vec<AnswerLine>,
+    /// What of an event is signed, and so all that is looked at; empty where all of it is.
+    pub signed: Vec<String>,
 }
 
 /// One rule in words.
@@ -98,6 +103,8 @@ impl Operation {
             request,
             answers: write.rules.iter().map(|rule| rule.line(self)).collect(),
             look_ups: write.steps.iter().map(|step| self.step(step, &context)).collect(),
+            events: write.events.as_ref().map(Events::lines).unwrap_or_default(),
+            signed: self.signed_places().map(<[String]>::to_vec).unwrap_or_default(),
         })
     }
 
@@ -198,6 +205,28 @@ impl Write {
             Replay::ReexecutesFailures => "a success unchanged, a failure anew",
         };
         format!("{place}; sent for {left} s from the first time at most; a repetition gives {replay}")
+    }
+}
+
+impl Events {
+    fn lines(&self) -> Vec<AnswerLine> {
+        let then = |outcome: Outcome| match (self.trust, outcome) {
+            (Trust::LookUp, _) => "the backend is looked at; what is found there counts",
+            (Trust::Event, Outcome::Applied) => "done, on the event's word",
+            (Trust::Event, Outcome::Failed) => "not done, on the event's word, also after it was done",
+            (Trust::Event, _) => "still waited for, on the event's word",
+        };
+        let line = |rule: &EventRule| AnswerLine {
+            rule: rule.name.clone(),
+            when: std::iter::once(rule.types.join(","))
+                .chain(rule.when.iter().map(Condition::words))
+                .collect::<Vec<_>>()
+                .join(" and "),
+            require: self.require.iter().map(Condition::words).collect(),
+            outcome: rule.outcome.as_str(),
+            then: then(rule.outcome),
+        };
+        self.on.iter().map(line).collect()
     }
 }
 

@@ -94,6 +94,7 @@ fn read(file: &str, text: &str, table: &Table, dir: &Path, log: &Log) -> Option<
         currencies: &currencies,
         taken: &taken,
         total_timeout: total_timeout.unwrap_or_default(),
+        signed: webhook.as_ref().and_then(Webhook::signed),
     };
     let drafts: Vec<_> = top
         .subs("operation")

@@ -5,8 +5,11 @@ use super::classify::Outcome;
 use super::condition::Condition;
 use super::reconcile::Step;
 use super::template::{Reference, Scope};
-use super::webhook::{EventRule, Events, Trust};
+use super::told::{EventRule, Events, Trust};
 use crate::settings::Section;
+
+/// What is wrong with a place that the signature does not cover.
+const UNSIGNED: &str = "is not one of `webhook.signed`: whoever delivers the event could change it";
 
 /// Reads the table `events`; absent is none.
 pub(super) fn events(
@@ -15,10 +18,14 @@ pub(super) fn events(
     resource: Option<&str>,
     amount: Option<&(String, String)>,
     steps: &[Step],
+    signed: Option<&[String]>,
 ) -> Option<Events> {
     let sub = section.maybe_sub("events")?;
     let mark = |key: &str| {
         let text = sub.maybe_text(key, "a JSON pointer such as `/data/object/id`")?;
+        if signed.is_some_and(|signed| !signed.iter().any(|place| place == text)) {
+            sub.wrong(key, format!("`{text}` {UNSIGNED}"));
+        }
         pointer_at(&sub, key, text)
     };
     let (draft, key, reference) = (mark("draft"), mark("key"), mark("reference"));
@@ -44,7 +51,8 @@ pub(super) fn events(
             );
         }
     }
-    let on: Vec<EventRule> = sub.subs("on").into_iter().filter_map(|rule| one(rule, scope)).collect();
+    only_signed(&sub, "require", &require, signed);
+    let on: Vec<EventRule> = sub.subs("on").into_iter().filter_map(|rule| one(rule, scope, signed)).collect();
     if on.is_empty() {
         sub.wrong("on", "is missing: say which types of event mean what");
     }
@@ -73,13 +81,22 @@ pub(super) fn events(
     })
 }
 
-fn one(rule: Section<'_>, scope: Scope<'_>) -> Option<EventRule> {
+/// Nothing may follow from what whoever delivers an event could change.
+fn only_signed(section: &Section<'_>, key: &str, conditions: &[Condition], signed: Option<&[String]>) {
+    let Some(signed) = signed else { return };
+    for condition in conditions.iter().filter(|condition| !condition.looks_only_at(signed)) {
+        section.wrong(key, format!("`{}` {UNSIGNED}", condition.place()));
+    }
+}
+
+fn one(rule: Section<'_>, scope: Scope<'_>, signed: Option<&[String]>) -> Option<EventRule> {
     let name = rule.text("name", "what this event means, in a few words");
     let types: Vec<String> = rule.texts("types").into_iter().map(str::to_owned).collect();
     if types.is_empty() {
         rule.wrong("types", "is missing or empty: list the types of event, in the backend's words");
     }
     let when = Condition::read_all(&rule, "when", scope);
+    only_signed(&rule, "when", &when, signed);
     let outcome = rule.word(
         "outcome",
         &[

@@ -29,6 +29,8 @@ pub(super) struct Shared<'a> {
     /// The headers that every request carries.
     pub(super) taken: &'a Taken,
     pub(super) total_timeout: Duration,
+    /// The places of the backend's events that are signed; `None` where all of an event is.
+    pub(super) signed: Option<&'a [String]>,
 }
 
 type Build = Box<dyn FnOnce(Arc<Backend>) -> Operation>;
@@ -227,7 +229,7 @@ fn write(
         &rules,
         shared.total_timeout,
     );
-    let events = events(section, names.with(&with_key), resource_param, amount, &steps);
+    let events = events(section, names.with(&with_key), resource_param, amount, &steps, shared.signed);
     let retry = retry(section, &placement, &window, shared.total_timeout);
     if !rules.iter().any(|rule| matches!(rule.outcome, Outcome::Applied | Outcome::Pending)) {
         section.wrong(

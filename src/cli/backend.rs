@@ -11,7 +11,7 @@ use super::context::Context;
 use super::describe::section;
 use super::error::CliError;
 use super::output::{Output, shown};
-use crate::backend::{Backends, EXAMPLES, Explained, Operation};
+use crate::backend::{AnswerLine, Backends, EXAMPLES, Explained, Operation};
 use crate::domain::id::DraftId;
 use crate::domain::json::Json;
 use crate::domain::name::OperationName;
@@ -190,11 +190,7 @@ fn told(out: &Output, explained: &Explained) -> String {
     sent.push(format!("key: {}", explained.key));
     sent.push(String::new());
     sent.push(shown(&request.body));
-    let mut answers = Vec::new();
-    for line in &explained.answers {
-        answers.push(format!("{} ({}) -> {}: {}", line.rule, line.when, line.outcome, line.then));
-        answers.extend(line.require.iter().map(|require| format!("  only if {require}")));
-    }
+    let mut answers = lines(&explained.answers);
     answers.push("anything else -> ambiguous: looked up; if nothing decides, a person's case".to_owned());
     let mut text = format!("{}\n", out.strong(&explained.operation));
     text.push_str(&section(out, "read when a draft is made", &explained.reads));
@@ -206,5 +202,22 @@ fn told(out: &Output, explained: &Explained) -> String {
     text.push_str(&section(out, "sent", &sent));
     text.push_str(&section(out, "answers, the first that fits decides", &answers));
     text.push_str(&section(out, "a lost answer is looked up", &explained.look_ups));
+    let mut events = lines(&explained.events);
+    if !events.is_empty() {
+        events.push("anything else, and what says anything but the draft, is written down and changes nothing".to_owned());
+    }
+    if !explained.signed.is_empty() {
+        events.push(format!("signed, and so all that is looked at: {}", explained.signed.join(", ")));
+    }
+    text.push_str(&section(out, "told by the backend, signed", &events));
     text
+}
+
+fn lines(rules: &[AnswerLine]) -> Vec<String> {
+    let line = |rule: &AnswerLine| {
+        let decides = format!("{} ({}) -> {}: {}", rule.rule, rule.when, rule.outcome, rule.then);
+        let requires = rule.require.iter().map(|require| format!("  only if {require}"));
+        std::iter::once(decides).chain(requires).collect::<Vec<String>>()
+    };
+    rules.iter().flat_map(line).collect()
 }

@@ -42,7 +42,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("client", SecurityScheme::Http(Http::new(HttpAuthScheme::Basic)));
     components.add_security_scheme("credential", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-    let signature = "the header that the backend's file names, such as `Stripe-Signature: t=SECONDS,v1=HEX`";
+    let signature = "the header that the backend's file names, such as `Stripe-Signature: t=SECONDS,v1=HEX`, or a signature in the body where the file says so";
     components.add_security_scheme(
         "signature",
         SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description("stripe-signature", signature))),

@@ -14,9 +14,9 @@ use crate::store::record::EventFinding;
 /// What became of an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TakenView {
-    /// The backend's own id of it.
+    /// The backend's own id of it; the hash of what was signed if that reads in more than one way.
     event_id: String,
-    /// `ignored` (a type that means nothing here), `not_ours`, `not_executed`, `disagrees`, `adapter_changed`, `agrees`, `waits` (the backend is
+    /// `ignored` (it means nothing here), `not_ours`, `not_executed`, `disagrees`, `adapter_changed`, `agrees`, `waits` (the backend is
     /// looked at because of it), `believed`; if it came before, also what a look made of it: `confirmed`, `late`, `not_confirmed`, `contradicts`.
     finding: &'static str,
     /// Whether it had come before; then nothing was changed.
@@ -33,7 +33,7 @@ impl From<Taken> for TakenView {
     }
 }
 
-/// Take an event of a backend's. It is signed over these bytes, as the backend's file says; it is on disk when this is answered.
+/// Take an event of a backend's. It is signed over these bytes or over values in them, as the backend's file says; it is on disk when this is answered.
 #[utoipa::path(
     post, path = "/v1/webhooks/{backend}", operation_id = "take_event", tag = "webhooks", security(("signature" = [])),
     params(("backend" = String, Path, description = "the backend's name")),

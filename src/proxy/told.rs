@@ -18,7 +18,7 @@ use crate::store::{Op, Rejection, StoreError};
 pub struct Taken {
     /// The backend's own id of it.
     pub event: String,
-    /// What was made of it; `None` if its type is nothing the backend's file knows.
+    /// What was made of it; `None` if its type is nothing the backend's file knows, or what was signed reads in more than one way.
     pub finding: Option<EventFinding>,
     /// Whether it had come before.
     pub again: bool,
@@ -61,16 +61,17 @@ impl Proxy {
     /// [`EventDenied`]; nothing was changed.
     pub async fn take_event(&self, backend: &str, headers: &HeaderMap, body: &[u8], request: RequestId) -> Result<Taken, EventDenied> {
         let declared = backend.parse().ok().and_then(|name| self.backends.backend(&name));
-        let header = declared.and_then(|declared| declared.event_header());
-        let (Some(declared), Some(header)) = (declared, header) else {
-            return Err(EventDenied::NotDeclared);
-        };
-        let mut values = headers.get_all(header).iter();
-        // Two headers are as good as none: which of them was signed is anybody's guess.
-        let signature = match (values.next(), values.next()) {
-            (Some(value), None) => value.to_str().ok(),
-            _ => None,
-        };
+        let declared = declared
+            .filter(|declared| declared.sends_events())
+            .ok_or(EventDenied::NotDeclared)?;
+        let signature = declared.event_header().and_then(|header| {
+            let mut values = headers.get_all(header).iter();
+            // Two headers are as good as none: which of them was signed is anybody's guess.
+            match (values.next(), values.next()) {
+                (Some(value), None) => value.to_str().ok(),
+                _ => None,
+            }
+        });
         let name = declared.name();
         let outcome = self.take(name, signature, body, request).await;
         if let Err(error) = &outcome
@@ -97,19 +98,23 @@ impl Proxy {
             backend::EventError::NotDeclared => EventDenied::NotDeclared,
             other => EventDenied::Refused(other),
         })?;
-        if self.backends.told_by(backend, &event.kind).next().is_none() {
-            tracing::info!(%backend, event = event.id, kind = event.kind, "an event of a type that means nothing here");
+        let Some(kind) = event
+            .kind
+            .clone()
+            .filter(|kind| self.backends.told_by(backend, kind).next().is_some())
+        else {
+            tracing::info!(%backend, event = event.id, kind = event.kind, "an event that means nothing here");
             return Ok(Taken {
                 event: event.id,
                 finding: None,
                 again: false,
             });
-        }
-        let about = self.about(backend, &event).await?;
+        };
+        let about = self.about(backend, &kind, &event).await?;
         let receive = Receive {
             backend: backend.clone(),
             event: event.id.clone(),
-            kind: event.kind,
+            kind,
             content: event.sha256,
             about,
         };
@@ -138,9 +143,9 @@ impl Proxy {
     }
 
     /// What the event is about. It must name an execution by every mark it bears, and say of target, amount and currency what the draft says.
-    async fn about(&self, backend: &BackendName, event: &BackendEvent) -> Result<About, StoreError> {
+    async fn about(&self, backend: &BackendName, kind: &str, event: &BackendEvent) -> Result<About, StoreError> {
         let mut finding = EventFinding::NotOurs;
-        for operation in self.backends.told_by(backend, &event.kind) {
+        for operation in self.backends.told_by(backend, kind) {
             let marks = operation.marks(event);
             let draft = marks.draft.as_ref().and_then(|text| text.parse().ok());
             let wanted = EventMarks {
@@ -230,7 +235,9 @@ impl EventDenied {
     /// The code of the denial in the log; `None` where nothing was refused.
     const fn denial(&self) -> Option<&'static str> {
         match self {
-            Self::Refused(backend::EventError::SignatureMissing | backend::EventError::SignatureInvalid) => Some("event_signature_invalid"),
+            Self::Refused(backend::EventError::SignatureMissing(_) | backend::EventError::SignatureInvalid) => {
+                Some("event_signature_invalid")
+            }
             Self::Refused(backend::EventError::Time(_)) => Some("event_time_refused"),
             Self::Refused(backend::EventError::Malformed(_)) => Some("event_malformed"),
             Self::Reused => Some("event_reused"),

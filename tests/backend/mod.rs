@@ -11,4 +11,5 @@ mod lookups;
 mod params;
 mod peers;
 mod shipped;
+mod signed_fields;
 mod wire;

@@ -76,6 +76,11 @@ fn every_example_is_explained_in_full() {
             explained["look_ups"].as_array().unwrap().len(),
             text.matches("[[operation.reconcile]]").count()
         );
+        assert_eq!(
+            explained["events"].as_array().unwrap().len(),
+            text.matches("[[operation.events.on]]").count()
+        );
+        assert_eq!(explained["signed"].as_array().unwrap().len(), if name == "adyen" { 8 } else { 0 });
         assert_eq!(explained["reads"].as_array().unwrap().is_empty(), name == "adyen");
         assert!(
             explained["request"]["body"]
@@ -86,6 +91,23 @@ fn every_example_is_explained_in_full() {
         let said = writ(&["backend", "check", &path]).ok();
         assert!(said.contains("anything else -> ambiguous: looked up"), "{said}");
     }
+}
+
+#[test]
+fn what_a_backend_tells_by_itself_is_explained() {
+    let (_dir, path) = example("adyen");
+    let said = writ(&["backend", "check", &path]).ok();
+    for line in [
+        "told by the backend, signed",
+        "refunded (REFUND and /success is true) -> applied: done, on the event's word",
+        "refund failed, or was reversed (REFUND_FAILED,REFUNDED_REVERSED) -> failed: not done, on the event's word, also after it was done",
+        "  only if /originalReference is {params.payment}",
+        "signed, and so all that is looked at: /pspReference, /originalReference,",
+    ] {
+        assert!(said.contains(line), "{line} is not in\n{said}");
+    }
+    let (_dir, path) = example("square");
+    assert!(!writ(&["backend", "check", &path]).ok().contains("told by the backend"));
 }
 
 #[test]

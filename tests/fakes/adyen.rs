@@ -1,9 +1,12 @@
-//! Adyen: a refund is received and decided later, nothing can be read, and a key gives its first answer again.
+//! Adyen: a refund is received and decided later, nothing can be read, and a key gives its first answer again. How it was decided is told by a webhook.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
+use serde_json::{Value, json};
 
 use super::keys::{Claim, Keys};
 use super::server::{Books, Call, Said};
@@ -13,6 +16,8 @@ pub const PAYMENT: &str = "WNS7WQ756L2GWR82";
 pub struct Adyen {
     pub keys: Keys,
     received: usize,
+    /// What was answered last.
+    last: Value,
 }
 
 impl Adyen {
@@ -20,6 +25,7 @@ impl Adyen {
         Self {
             keys: Keys::remembered_for(Duration::from_secs(7 * 86_400)),
             received: 0,
+            last: Value::Null,
         }
     }
 
@@ -46,8 +52,64 @@ impl Adyen {
             "reference": text("reference"), "status": "received", "amount": call.body["amount"],
         });
         self.keys.made(key, &answer.to_string());
+        self.last = answer.clone();
         Said::new(201, answer).with("idempotency-key", key)
     }
+}
+
+impl Adyen {
+    /// What is told of the refund that was received last: the one item of a webhook, not signed yet.
+    pub fn tells(&self, event: &str, success: &str) -> Value {
+        json!({
+            "amount": self.last["amount"], "eventCode": event, "eventDate": "2026-11-30T01:00:00+01:00", "merchantAccountCode": self.last["merchantAccount"],
+            "merchantReference": self.last["reference"], "originalReference": PAYMENT, "paymentMethod": "visa",
+            "pspReference": self.last["pspReference"], "reason": "", "success": success,
+        })
+    }
+}
+
+/// What is signed of an item: eight values, an absent one as nothing.
+fn payload(item: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let amount = &item["amount"];
+    [
+        &item["pspReference"],
+        &item["originalReference"],
+        &item["merchantAccountCode"],
+        &item["merchantReference"],
+        &amount["value"],
+        &amount["currency"],
+        &item["eventCode"],
+        &item["success"],
+    ]
+    .map(text)
+    .join(":")
+}
+
+/// The item's signature under a key of hexadecimal digits.
+pub fn signature(item: &Value, key: &str) -> String {
+    let bytes: Vec<u8> = (0..key.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&key[at..at + 2], 16).unwrap())
+        .collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+    STANDARD.encode(hmac::sign(&key, payload(item).as_bytes()))
+}
+
+/// A webhook with this item in it, signed.
+pub fn webhook(item: &Value, key: &str) -> String {
+    let mut item = item.clone();
+    item["additionalData"] = json!({ "hmacSignature": signature(&item, key), "bookingDate": "2026-11-30T00:59:58Z" });
+    wrapped(&item)
+}
+
+/// A webhook with this item as it is.
+pub fn wrapped(item: &Value) -> String {
+    json!({ "live": "false", "notificationItems": [{ "NotificationRequestItem": item }] }).to_string()
 }
 
 fn validation(code: &str) -> Said {

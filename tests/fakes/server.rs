@@ -11,6 +11,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use writ::domain::clock::Clock;
 use writ::domain::time::Timestamp;
@@ -91,6 +92,8 @@ pub enum Fault {
     Bend(fn(&mut Value)),
     /// It runs on while the connection closes: the key is taken until [`Fake::finish`].
     Slow,
+    /// It runs, and its answer is held back until [`Fake::release`].
+    Hold,
 }
 
 struct Shared<B> {
@@ -98,6 +101,8 @@ struct Shared<B> {
     faults: VecDeque<Fault>,
     seen: Vec<(String, String, String)>,
     clock: Arc<ManualClock>,
+    held: Arc<Notify>,
+    released: Arc<Notify>,
 }
 
 /// A fake that answers until it is dropped.
@@ -115,6 +120,8 @@ impl<B> Drop for Fake<B> {
 
 /// The secret that only reads.
 pub const READS: &str = "token-that-reads";
+/// The key under which a provider signs what it tells by itself: 32 bytes in hexadecimal.
+pub const EVENTS: &str = "8F2B6C0E5D417A93B1E4F60728395A4C6D7E8F901A2B3C4D5E6F708192A3B4C5";
 /// The secret that changes things.
 pub const WRITES: &str = "token-that-writes";
 
@@ -131,6 +138,8 @@ impl<B: Books> Fake<B> {
             faults: VecDeque::new(),
             seen: Vec::new(),
             clock,
+            held: Arc::new(Notify::new()),
+            released: Arc::new(Notify::new()),
         }));
         let served = Arc::clone(&shared);
         let task = tokio::spawn(async move {
@@ -169,6 +178,17 @@ impl<B: Books> Fake<B> {
         change(&mut self.lock().books)
     }
 
+    /// Comes back once an answer is held back.
+    pub async fn held(&self) {
+        let held = Arc::clone(&self.lock().held);
+        held.notified().await;
+    }
+
+    /// The answer that is held back is given.
+    pub fn release(&self) {
+        self.lock().released.notify_one();
+    }
+
     /// The slow request ends.
     pub fn finish(&self) {
         self.lock().books.finish();
@@ -199,11 +219,29 @@ async fn answer<B: Books>(shared: Arc<Mutex<Shared<B>>>, request: Request<Incomi
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
         .collect();
+    let (said, wait) = judged(&shared, head.method.as_str(), head.uri.path(), headers, raw)?;
+    if let Some((held, released)) = wait {
+        held.notify_one();
+        released.notified().await;
+    }
+    Ok(sent(&said))
+}
+
+/// The answer, and for one that is held back whom to tell so and whom to wait for.
+type Judged = (Said, Option<(Arc<Notify>, Arc<Notify>)>);
+
+fn judged<B: Books>(
+    shared: &Mutex<Shared<B>>,
+    method: &str,
+    path: &str,
+    headers: BTreeMap<String, String>,
+    raw: String,
+) -> Result<Judged, Dropped> {
     let mut shared = shared.lock().unwrap();
     let secret = B::secret(&headers);
     let call = Call {
-        method: head.method.to_string(),
-        path: head.uri.path().to_owned(),
+        method: method.to_owned(),
+        path: path.to_owned(),
         body: serde_json::from_str(&raw).unwrap_or(Value::Null),
         raw,
         headers,
@@ -215,23 +253,25 @@ async fn answer<B: Books>(shared: Arc<Mutex<Shared<B>>>, request: Request<Incomi
     shared.seen.push((kind.to_owned(), call.path.clone(), call.raw.clone()));
     let known = secret.is_some_and(|s| s == READS || s == WRITES);
     if !known || (write && !call.may_write) {
-        return Ok(sent(&B::unauthorized(&call)));
+        return Ok((B::unauthorized(&call), None));
     }
     let fault = if write { shared.faults.pop_front() } else { None };
     match fault {
         Some(Fault::DropBefore) => return Err(Dropped),
-        Some(Fault::Instead(said)) => return Ok(sent(&said)),
+        Some(Fault::Instead(said)) => return Ok((said, None)),
         Some(Fault::Slow) => shared.books.run_slowly(),
         _ => {}
     }
     let mut said = shared.books.answer(&call);
+    let mut wait = None;
     match fault {
+        Some(Fault::Hold) => wait = Some((Arc::clone(&shared.held), Arc::clone(&shared.released))),
         Some(Fault::DropAfter | Fault::Slow) => return Err(Dropped),
         Some(Fault::After(instead)) => said = instead,
         Some(Fault::Bend(bend)) => bend(&mut said.body),
         _ => {}
     }
-    Ok(sent(&said))
+    Ok((said, wait))
 }
 
 fn sent(said: &Said) -> Response<Body> {

@@ -31,7 +31,7 @@ use writ::store::Op;
 use writ::store::record::{ApproverEntry, ClientEntry};
 
 use super::{ManualClock, SeededEntropy, people};
-use crate::fakes::server::{READS, WRITES};
+use crate::fakes::server::{EVENTS, READS, WRITES};
 
 /// Everything, running.
 pub struct World {
@@ -162,6 +162,7 @@ impl World {
             for (role, secret) in [("FACTS", READS), ("READ", READS), ("WRITE", WRITES)] {
                 env.insert(format!("WRIT_{}_{role}_KEY", name.to_uppercase()), secret.to_owned());
             }
+            env.insert(format!("WRIT_{}_WEBHOOK_SECRETS", name.to_uppercase()), EVENTS.to_owned());
         }
         let config = Config::load(&made.config).unwrap();
         let app = App::assemble(&config, Part::All, outside, &|name| env.get(name).cloned()).unwrap();

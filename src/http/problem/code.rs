@@ -162,7 +162,7 @@ codes! {
 
     EventSignatureInvalid = "event_signature_invalid", 400, "The event is not signed, or not under a secret that is known here.";
     EventTimeRefused = "event_time_refused", 400, "The event was signed too long ago, or in the future.";
-    EventMalformed = "event_malformed", 400, "The event is not JSON, has a key twice, or lacks its id or type.";
+    EventMalformed = "event_malformed", 400, "The event is not JSON, has a key twice, is not the one of its request, or lacks its id or type.";
     EventReused = "event_reused", 409, "An event with this id came before with other content.";
     EventTooEarly = "event_too_early", 503, "The request the event is about is still under way.";
 

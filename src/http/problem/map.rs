@@ -22,7 +22,7 @@ impl From<EventDenied> for Problem {
         let detail = denied.to_string();
         match denied {
             EventDenied::NotDeclared | EventDenied::Refused(EventError::NotDeclared) => Self::new(Code::NotFound, detail),
-            EventDenied::Refused(EventError::SignatureMissing | EventError::SignatureInvalid) => {
+            EventDenied::Refused(EventError::SignatureMissing(_) | EventError::SignatureInvalid) => {
                 Self::new(Code::EventSignatureInvalid, detail)
             }
             EventDenied::Refused(EventError::Time(_)) => Self::new(Code::EventTimeRefused, detail),
