@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::{Authenticated, refused};
 use super::body::{Params, Segment, Strict};
 use super::view::{DraftPage, DraftView};
@@ -20,6 +20,7 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, OperationName, PrincipalId};
 use crate::domain::principal::{Client, Role};
+use crate::edge::Work;
 use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
 
@@ -83,12 +84,12 @@ impl TryFrom<String> for ReasonCode {
 )]
 pub(super) async fn propose(
     State(state): State<BrokerState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     headers: HeaderMap,
     body: Result<Strict<ProposeBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let _place = admit(&state.common, Work::Begin)?;
     let request = match body.and_then(|body| proposal(&headers, body)) {
         Ok(request) => request,
         Err(problem) => return Err(refused(&state.common, &caller, Note::ProposeDenied, problem).await),
@@ -196,11 +197,11 @@ pub(super) async fn bytes(
 )]
 pub(super) async fn withdraw(
     State(state): State<BrokerState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<DraftId>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let _place = admit(&state.common, Work::Continue)?;
     let draft = state.broker.withdraw(&caller, id).await?;
     Ok(axum::Json(DraftView::of(&draft, &caller.client)).into_response())
 }

@@ -1,12 +1,12 @@
 //! Executions: spend a credential, watch what comes of it, and say what was found out.
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::{Authenticated, Requested, bearer};
 use super::body::{Params, Segment, Strict};
 use super::rates::{self, ComesFrom};
@@ -16,6 +16,7 @@ use crate::domain::id::{DraftId, ExecutionId, OperationId, RequestId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
+use crate::edge::Work;
 use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
@@ -44,41 +45,47 @@ pub(super) struct ExecuteBody {
 )]
 pub(super) async fn execute(
     State(state): State<ProxyState>,
-    admitted: Admitted,
-    Requested(request): Requested,
+    Requested(id): Requested,
     from: ComesFrom,
-    headers: HeaderMap,
     Params(query): Params<WaitQuery>,
-    body: Result<Strict<ExecuteBody>, Problem>,
+    request: Request,
 ) -> Result<Response, Problem> {
     let denial = if state.common.rates.has_room_for_failure(from.0, state.common.clock.now()) {
         Denial::Noted
     } else {
         Denial::Counted
     };
-    let Some(token) = bearer(&headers) else {
-        let error = state.proxy.refuse_without_credential(request, denial).await;
-        return Err(refused(&state.common, request, from, error).await);
+    let Some(token) = bearer(request.headers()) else {
+        let error = state.proxy.refuse(id, denial, ExecuteError::Missing).await;
+        return Err(refused(&state.common, id, from, error).await);
     };
     let wait = wait::wish(query.wait)?;
-    let body = body?.value;
+    let body: ExecuteBody = Strict::from_request(request, &state).await?.value;
     let subject = match (body.draft_id, body.draft) {
         (Some(id), None) => Subject::Id(id),
         (None, Some(document)) => Subject::Document(document),
         _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
     };
+    let credential = match state.proxy.recognise(&token) {
+        Ok(credential) => credential,
+        Err(error) => {
+            let error = state.proxy.refuse(id, denial, error).await;
+            return Err(refused(&state.common, id, from, error).await);
+        }
+    };
+    let place = admit(&state.common, Work::Execute)?;
     let asked = ExecuteRequest {
-        token,
+        credential,
         subject,
-        request,
+        request: id,
         denial,
     };
     let execution = match state.proxy.execute(asked).await {
         Ok(execution) => execution,
-        Err(error) => return Err(refused(&state.common, request, from, error).await),
+        Err(error) => return Err(refused(&state.common, id, from, error).await),
     };
     // What is left is waiting, which takes nobody's place.
-    drop(admitted);
+    drop(place);
     let execution = if wait.is_zero() {
         execution
     } else {
@@ -193,12 +200,12 @@ pub(super) enum ResolveOutcome {
 )]
 pub(super) async fn resolve(
     State(state): State<ProxyState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
     body: Strict<ResolveBody>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Operator]).await?;
+    let _place = admit(&state.common, Work::Execute)?;
     visible(&state.common, id, &caller.client).await?;
     let resolution = match body.value.outcome {
         ResolveOutcome::Applied => Resolution::Applied,

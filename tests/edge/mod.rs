@@ -4,6 +4,7 @@ mod clients;
 mod heads;
 mod overload;
 mod peers;
+mod places;
 mod rates;
 mod renewal;
 mod resets;
