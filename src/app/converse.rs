@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::edge::{Certificate, Peer};
+use crate::edge::{Busy, Certificate, Peer, Seat, Shown};
 
 /// The longest head of a request, in bytes.
 const LONGEST_HEAD: u32 = 32 * 1024;
@@ -36,13 +36,16 @@ const SENT_AHEAD: u32 = 256 * 1024;
 const PING: Duration = Duration::from_secs(20);
 /// How long open requests get to end once the process is told to stop.
 const GRACE: Duration = Duration::from_secs(20);
-/// How long a connection without a request gets to end once it is asked to.
+/// How long a connection gets to end, once it is asked to and has no request open.
 const LINGER: Duration = Duration::from_secs(5);
+/// How long it gets while it has: longer than any request takes.
+const LONGEST: Duration = Duration::from_secs(90);
 
 /// A connection that was accepted.
 pub(super) struct Line {
     pub(super) stream: TcpStream,
     pub(super) address: IpAddr,
+    pub(super) seat: Arc<Seat>,
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// How long it may take for its handshake, and then to bring each request.
     pub(super) patience: Duration,
@@ -57,15 +60,19 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
         certificate: None,
     };
     let Some(config) = line.tls else {
-        let talk = Talk::new(router, peer, line.patience, shutdown);
+        let talk = Talk::new(router, peer, line.seat, line.patience, shutdown);
         return talk.http1(line.stream).await;
     };
     let handshake = tokio::time::timeout(line.patience, TlsAcceptor::from(config).accept(line.stream));
-    let stream = match shutdown.run_until_cancelled(handshake).await {
-        None => return,
-        Some(Err(_)) => return tracing::debug!(address = %peer.address, "a TLS handshake took too long"),
-        Some(Ok(Err(error))) => return tracing::debug!(address = %peer.address, %error, "a TLS handshake failed"),
-        Some(Ok(Ok(stream))) => stream,
+    let shaken = tokio::select! {
+        () = shutdown.cancelled() => return,
+        () = line.seat.is_wanted() => return tracing::debug!(address = %peer.address, "a handshake gives way to another connection"),
+        shaken = handshake => shaken,
+    };
+    let stream = match shaken {
+        Err(_) => return tracing::debug!(address = %peer.address, "a TLS handshake took too long"),
+        Ok(Err(error)) => return tracing::debug!(address = %peer.address, %error, "a TLS handshake failed"),
+        Ok(Ok(stream)) => stream,
     };
     let (_, session) = stream.get_ref();
     if let Some(leaf) = session.peer_certificates().and_then(|chain| chain.first()) {
@@ -75,7 +82,7 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
         }
     }
     let speaks_h2 = session.alpn_protocol() == Some(b"h2");
-    let talk = Talk::new(router, peer, line.patience, shutdown);
+    let talk = Talk::new(router, peer, line.seat, line.patience, shutdown);
     if speaks_h2 {
         talk.http2(stream).await
     } else {
@@ -87,16 +94,18 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
 struct Talk {
     router: Router,
     peer: Peer,
+    seat: Arc<Seat>,
     patience: Duration,
     shutdown: CancellationToken,
     requests: Requests,
 }
 
 impl Talk {
-    fn new(router: Router, peer: Peer, patience: Duration, shutdown: CancellationToken) -> Self {
+    fn new(router: Router, peer: Peer, seat: Arc<Seat>, patience: Duration, shutdown: CancellationToken) -> Self {
         Self {
             router,
             peer,
+            seat,
             patience,
             shutdown,
             requests: Requests::new(),
@@ -115,8 +124,14 @@ impl Talk {
             ended = connection.as_mut() => return told(ended),
             end = self.end() => end,
         };
+        if let End::AtOnce = end {
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to another");
+        }
         connection.as_mut().graceful_shutdown();
-        told(tokio::time::timeout(end, connection).await.unwrap_or(Ok(())));
+        tokio::select! {
+            ended = connection => told(ended),
+            () = self.patience_is_over() => {}
+        }
     }
 
     async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -135,8 +150,14 @@ impl Talk {
             ended = connection.as_mut() => return told(ended),
             end = self.end() => end,
         };
+        if let End::AtOnce = end {
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to another");
+        }
         connection.as_mut().graceful_shutdown();
-        told(tokio::time::timeout(end, connection).await.unwrap_or(Ok(())));
+        tokio::select! {
+            ended = connection => told(ended),
+            () = self.patience_is_over() => {}
+        }
     }
 
     /// The router, told who calls, with every request counted while it is worked on.
@@ -144,10 +165,11 @@ impl Talk {
         &self,
     ) -> impl Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send> + use<> {
         let router = TowerToHyperService::new(self.router.clone());
-        let (peer, requests) = (self.peer.clone(), self.requests.clone());
+        let (peer, seat, requests) = (self.peer.clone(), self.seat.clone(), self.requests.clone());
         service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
-            let open = requests.begin();
+            request.extensions_mut().insert(seat.clone());
+            let open = requests.begin(&seat);
             let answer = router.call(request);
             async move {
                 let answer = answer.await;
@@ -157,11 +179,26 @@ impl Talk {
         })
     }
 
-    /// Waits until the connection is to end, because the process does or because it brings no request; gives how long it has for that.
-    async fn end(&self) -> Duration {
+    /// Waits until the connection is to end: the process does, or it brings no request, or nobody shows who they are, or its place is wanted.
+    async fn end(&self) -> End {
         tokio::select! {
-            () = self.shutdown.cancelled() => GRACE,
-            () = self.requests.none_for(self.patience) => LINGER,
+            () = self.shutdown.cancelled() => End::InOrder,
+            () = self.requests.none_for(self.patience, self.requests.begun) => End::InOrder,
+            () = self.seat.is_outstayed() => End::InOrder,
+            () = self.seat.is_wanted() => match self.seat.standing(Instant::now()) {
+                Shown::Stranger => End::AtOnce,
+                Shown::Known | Shown::Guard => End::InOrder,
+            },
+        }
+    }
+
+    /// Waits until a connection that was asked to end has had its time: requests that are open, or come in at that moment, are finished.
+    async fn patience_is_over(&self) {
+        tokio::select! {
+            () = self.requests.none_for(LINGER, Instant::now()) => {}
+            () = async { self.shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => {}
+            () = async { self.seat.is_wanted().await; tokio::time::sleep(LINGER).await } => {}
+            () = tokio::time::sleep(LONGEST) => {}
         }
     }
 }
@@ -173,9 +210,21 @@ fn told(ended: hyper::Result<()>) {
     }
 }
 
+/// How a connection ends.
+enum End {
+    /// What is open is finished first.
+    InOrder,
+    /// As it stands.
+    AtOnce,
+}
+
 /// The requests of one connection that are being worked on.
 #[derive(Clone)]
-struct Requests(watch::Sender<Count>);
+struct Requests {
+    counts: watch::Sender<Count>,
+    /// When the connection began.
+    begun: Instant,
+}
 
 #[derive(Clone, Copy)]
 struct Count {
@@ -187,11 +236,14 @@ struct Count {
 impl Requests {
     fn new() -> Self {
         let since = Instant::now();
-        Self(watch::Sender::new(Count { open: 0, since }))
+        Self {
+            counts: watch::Sender::new(Count { open: 0, since }),
+            begun: since,
+        }
     }
 
     fn change(&self, change: impl FnOnce(usize) -> usize) {
-        self.0.send_modify(|count| {
+        self.counts.send_modify(|count| {
             *count = Count {
                 open: change(count.open),
                 since: Instant::now(),
@@ -199,21 +251,24 @@ impl Requests {
         });
     }
 
-    fn begin(&self) -> Open {
+    fn begin(&self, seat: &Seat) -> Open {
         self.change(|open| open + 1);
-        Open(self.clone())
+        Open {
+            requests: self.clone(),
+            _busy: seat.begin(),
+        }
     }
 
-    /// Returns once no request has been open for this long.
-    async fn none_for(&self, patience: Duration) {
-        let mut counts = self.0.subscribe();
+    /// Returns once no request has been open for this long, which begins at `from` at the earliest.
+    async fn none_for(&self, patience: Duration, from: Instant) {
+        let mut counts = self.counts.subscribe();
         loop {
             let count = *counts.borrow_and_update();
             let silence = async {
                 if count.open > 0 {
                     std::future::pending().await
                 } else {
-                    tokio::time::sleep_until(count.since + patience).await;
+                    tokio::time::sleep_until(count.since.max(from) + patience).await;
                 }
             };
             tokio::select! {
@@ -225,10 +280,13 @@ impl Requests {
     }
 }
 
-struct Open(Requests);
+struct Open {
+    requests: Requests,
+    _busy: Busy,
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.change(|open| open.saturating_sub(1));
+        self.requests.change(|open| open.saturating_sub(1));
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::admission::admit;
-use super::auth::{Authenticated, Requested, bearer};
+use super::auth::{Authenticated, Requested, bearer, shows};
 use super::body::{Params, Segment, Strict};
 use super::rates::{self, ComesFrom};
 use super::view::ExecutionView;
@@ -16,7 +16,7 @@ use crate::domain::id::{DraftId, ExecutionId, OperationId, RequestId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
-use crate::edge::Work;
+use crate::edge::{Shown, Work};
 use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
@@ -59,6 +59,7 @@ pub(super) async fn execute(
         let error = state.proxy.refuse(id, denial, ExecuteError::Missing).await;
         return Err(refused(&state.common, id, from, error).await);
     };
+    let connection = request.extensions().clone();
     let wait = wait::wish(query.wait)?;
     let body: ExecuteBody = Strict::from_request(request, &state).await?.value;
     let subject = match (body.draft_id, body.draft) {
@@ -73,6 +74,7 @@ pub(super) async fn execute(
             return Err(refused(&state.common, id, from, error).await);
         }
     };
+    shows(&connection, Shown::Known);
     let place = admit(&state.common, Work::Execute)?;
     let asked = ExecuteRequest {
         credential,

@@ -5,9 +5,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::auth::Requested;
+use super::auth::{Requested, shows};
 use super::body;
 use super::{Code, Problem, ProxyState};
+use crate::edge::Shown;
 use crate::proxy::Taken;
 use crate::store::record::EventFinding;
 
@@ -50,7 +51,9 @@ pub(super) async fn take(
 ) -> Result<Response, Problem> {
     let Path(backend) = backend.map_err(|_| Problem::new(Code::NotFound, "no backend of this name sends events here"))?;
     let headers = request.headers().clone();
+    let connection = request.extensions().clone();
     let bytes = body::bytes(request, &state).await?;
     let taken = state.proxy.take_event(&backend, &headers, &bytes, id).await?;
+    shows(&connection, Shown::Known);
     Ok(axum::Json(TakenView::from(taken)).into_response())
 }

@@ -1,6 +1,7 @@
 //! The network edge through real sockets, with clients that nobody here wrote.
 
 mod clients;
+mod crowds;
 mod heads;
 mod overload;
 mod peers;
