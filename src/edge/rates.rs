@@ -1,4 +1,4 @@
-//! Who may call how often: each client on its own, and whoever shows nothing by where it comes from.
+//! Who may call how often: each client on its own, each holder of a credential too, and whoever shows nothing by where it comes from.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Limits;
 use super::pace::{Paces, Turn};
-use crate::domain::name::ClientId;
+use crate::domain::id::CredentialId;
+use crate::domain::name::{ClientId, TenantId};
 use crate::domain::time::Timestamp;
 
 /// How many callers are kept apart.
@@ -36,6 +37,24 @@ impl fmt::Display for Source {
     }
 }
 
+/// Whoever brings a credential that a broker of ours signed. What strangers do does not count against it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// The credential.
+    pub credential: CredentialId,
+    /// Whose it is.
+    pub tenant: TenantId,
+}
+
+/// Why a call with a credential of ours is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The credential is not good for it.
+    Theirs,
+    /// It is, but something stands in the way that the caller is not to blame for: a stop, another execution, the time.
+    Nobodys,
+}
+
 /// Refusals that are to be written down: whose, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
@@ -43,6 +62,10 @@ pub enum Refused {
     Client(Option<ClientId>, u64),
     /// Of callers that showed nothing, from one place; `None` stands for everywhere together.
     Source(Option<Source>, u64),
+    /// Of one credential's holder; `None` stands for those that share a bucket.
+    Holder(Option<Holder>, u64),
+    /// Of the holders of one tenant's credentials together; `None` as above.
+    Tenant(Option<TenantId>, u64),
 }
 
 /// The rates of one process.
@@ -51,6 +74,10 @@ pub struct Rates {
     clients: Paces<ClientId>,
     failures: Paces<Source>,
     all_failures: Paces<()>,
+    holders: Paces<Holder>,
+    tenants: Paces<TenantId>,
+    /// Refusals that are nobody's fault; only what is written down of them is bounded.
+    conflicts: Paces<Holder>,
 }
 
 impl Rates {
@@ -61,6 +88,9 @@ impl Rates {
             clients: Paces::new(limits.client, CALLERS),
             failures: Paces::new(limits.failures, CALLERS),
             all_failures: Paces::new(limits.all_failures, 1),
+            holders: Paces::new(limits.failures, CALLERS),
+            tenants: Paces::new(limits.client, CALLERS),
+            conflicts: Paces::new(limits.failures, CALLERS),
         }
     }
 
@@ -83,6 +113,24 @@ impl Rates {
         }
     }
 
+    /// Whether a refusal of this holder would be written down now. Takes nothing.
+    #[must_use]
+    pub fn has_room_for_refusal(&self, holder: &Holder, now: Timestamp) -> bool {
+        let full = self.holders.is_empty(holder, now) || self.tenants.is_empty(&holder.tenant, now);
+        !full && !self.conflicts.is_empty(holder, now)
+    }
+
+    /// A refused call with a credential of ours. [`Turn::Go`] says that it is written down; what is nobody's fault is told as it is either way.
+    pub fn refusal(&self, holder: &Holder, fault: Fault, now: Timestamp) -> Turn {
+        match fault {
+            Fault::Nobodys => self.conflicts.take(holder, now),
+            Fault::Theirs => match self.holders.take(holder, now) {
+                Turn::Go => self.tenants.take(&holder.tenant, now),
+                wait => wait,
+            },
+        }
+    }
+
     /// Refusals that were only counted and are due to be written down.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Vec<Refused> {
@@ -101,7 +149,14 @@ impl Rates {
             .due(now)
             .into_iter()
             .map(|(_, count)| Refused::Source(None, count));
-        clients.chain(sources).chain(all).collect()
+        let holders = [&self.holders, &self.conflicts].into_iter().flat_map(|paces| paces.due(now));
+        let holders = holders.map(|(holder, count)| Refused::Holder(holder, count));
+        let tenants = self
+            .tenants
+            .due(now)
+            .into_iter()
+            .map(|(tenant, count)| Refused::Tenant(tenant, count));
+        clients.chain(sources).chain(all).chain(holders).chain(tenants).collect()
     }
 }
 

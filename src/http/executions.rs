@@ -16,7 +16,7 @@ use crate::domain::id::{DraftId, ExecutionId, OperationId, RequestId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
-use crate::edge::{Shown, Work};
+use crate::edge::{Holder, Shown, Work};
 use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
@@ -50,14 +50,8 @@ pub(super) async fn execute(
     Params(query): Params<WaitQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let denial = if state.common.rates.has_room_for_failure(from.0, state.common.clock.now()) {
-        Denial::Noted
-    } else {
-        Denial::Counted
-    };
     let Some(token) = bearer(request.headers()) else {
-        let error = state.proxy.refuse(id, denial, ExecuteError::Missing).await;
-        return Err(refused(&state.common, id, from, error).await);
+        return Err(stranger(&state, id, from, ExecuteError::Missing).await);
     };
     let connection = request.extensions().clone();
     let wait = wait::wish(query.wait)?;
@@ -69,22 +63,30 @@ pub(super) async fn execute(
     };
     let credential = match state.proxy.recognise(&token) {
         Ok(credential) => credential,
-        Err(error) => {
-            let error = state.proxy.refuse(id, denial, error).await;
-            return Err(refused(&state.common, id, from, error).await);
-        }
+        Err(error) => return Err(stranger(&state, id, from, error).await),
     };
     shows(&connection, Shown::Known);
     let place = admit(&state.common, Work::Execute)?;
+    let holder = Holder {
+        credential: credential.grant().credential,
+        tenant: credential.grant().resource.tenant.clone(),
+    };
     let asked = ExecuteRequest {
         credential,
         subject,
         request: id,
-        denial,
+        denial: noted(state.common.rates.has_room_for_refusal(&holder, state.common.clock.now())),
     };
     let execution = match state.proxy.execute(asked).await {
         Ok(execution) => execution,
-        Err(error) => return Err(refused(&state.common, id, from, error).await),
+        Err(error) => {
+            let problem = Problem::from(error);
+            return Err(if problem.code.status() >= 500 {
+                problem
+            } else {
+                rates::refused(&state.common, id, &holder, problem).await
+            });
+        }
     };
     // What is left is waiting, which takes nobody's place.
     drop(place);
@@ -104,15 +106,21 @@ pub(super) async fn execute(
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
 }
 
-/// The answer to a call that executed nothing; from where too many come it is that there are too many.
-async fn refused(common: &Common, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
-    let problem = Problem::from(error);
+/// The answer to a call without a credential of ours; from where too many come it is that there are too many.
+async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
+    let common = &state.common;
+    let denial = noted(common.rates.has_room_for_failure(from.0, common.clock.now()));
+    let problem = Problem::from(state.proxy.refuse(request, denial, error).await);
     if problem.code.status() >= 500 {
         return problem;
     }
     rates::failed(common, request, from, problem)
         .await
         .unwrap_or_else(|too_many| too_many)
+}
+
+const fn noted(has_room: bool) -> Denial {
+    if has_room { Denial::Noted } else { Denial::Counted }
 }
 
 /// How long to wait for an outcome.

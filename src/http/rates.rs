@@ -10,7 +10,7 @@ use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::domain::id::RequestId;
 use crate::domain::name::ClientId;
-use crate::edge::{Peer, Refused, Source, Turn, whole_seconds};
+use crate::edge::{Fault, Holder, Peer, Refused, Source, Turn, whole_seconds};
 
 /// Where a request comes from. Requests that came over no connection share one place.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,29 @@ pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom,
     }
 }
 
+/// The answer to a refused call with a credential that a broker of ours signed: its own problem, unless the holder itself has brought too many that
+/// are no good. What nobody is to blame for is answered as it is, however often.
+pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder, problem: Problem) -> Problem {
+    let fault = if problem.code.status() == 409 {
+        Fault::Nobodys
+    } else {
+        Fault::Theirs
+    };
+    let Turn::Wait { wait, note: count } = common.rates.refusal(holder, fault, common.clock.now()) else {
+        return problem;
+    };
+    if let Some(count) = count {
+        tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
+    }
+    match fault {
+        Fault::Nobodys => problem,
+        Fault::Theirs => {
+            let too_many = "the credential was refused too often; exchange the approval again, or wait as long as Retry-After says";
+            Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait))
+        }
+    }
+}
+
 /// Writes down the refusals that were only counted, once they are due.
 pub async fn note_refusals(common: &Common) {
     for refused in common.rates.due(common.clock.now()) {
@@ -71,6 +94,8 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
     // Auditors see their own tenant's clients only. A client that cannot be read now is told of without.
     let tenant = match &refused {
         Refused::Client(Some(client), _) => common.store.client(client).await.ok().flatten().map(|entry| entry.client.tenant),
+        Refused::Holder(holder, _) => holder.as_ref().map(|holder| holder.tenant.clone()),
+        Refused::Tenant(tenant, _) => tenant.clone(),
         Refused::Client(None, _) | Refused::Source(..) => None,
     };
     let (actor, subject, count) = match refused {
@@ -80,6 +105,11 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
             let subject = source.map_or_else(|| "everywhere".to_owned(), |source| source.to_string());
             (Actor::new(ActorKind::Anonymous, "source"), Some(subject), count)
         }
+        Refused::Holder(holder, count) => {
+            let subject = holder.map_or_else(|| "many".to_owned(), |holder| holder.credential.to_string());
+            (Actor::new(ActorKind::Anonymous, "bearer"), Some(subject), count)
+        }
+        Refused::Tenant(_, count) => (Actor::new(ActorKind::Anonymous, "bearer"), Some("many".to_owned()), count),
     };
     let event = EventBody {
         subject,
