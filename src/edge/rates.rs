@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Limits;
 use super::pace::{Paces, Turn};
 use crate::domain::id::CredentialId;
-use crate::domain::name::{ClientId, TenantId};
+use crate::domain::name::{BackendName, ClientId, TenantId};
 use crate::domain::time::Timestamp;
 
 /// How many callers are kept apart.
@@ -66,6 +66,8 @@ pub enum Refused {
     Holder(Option<Holder>, u64),
     /// Of the holders of one tenant's credentials together; `None` as above.
     Tenant(Option<TenantId>, u64),
+    /// Events that a backend signed.
+    Backend(Option<BackendName>, u64),
 }
 
 /// The rates of one process.
@@ -78,6 +80,7 @@ pub struct Rates {
     tenants: Paces<TenantId>,
     /// Refusals that are nobody's fault; only what is written down of them is bounded.
     conflicts: Paces<Holder>,
+    backends: Paces<BackendName>,
 }
 
 impl Rates {
@@ -91,6 +94,7 @@ impl Rates {
             holders: Paces::new(limits.failures, CALLERS),
             tenants: Paces::new(limits.client, CALLERS),
             conflicts: Paces::new(limits.failures, CALLERS),
+            backends: Paces::new(limits.failures, CALLERS),
         }
     }
 
@@ -131,6 +135,11 @@ impl Rates {
         }
     }
 
+    /// A refused event that the backend signed. [`Turn::Go`] says that it is written down; it is answered as it is either way.
+    pub fn event(&self, backend: &BackendName, now: Timestamp) -> Turn {
+        self.backends.take(backend, now)
+    }
+
     /// Refusals that were only counted and are due to be written down.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Vec<Refused> {
@@ -151,12 +160,20 @@ impl Rates {
             .map(|(_, count)| Refused::Source(None, count));
         let holders = [&self.holders, &self.conflicts].into_iter().flat_map(|paces| paces.due(now));
         let holders = holders.map(|(holder, count)| Refused::Holder(holder, count));
+        let backends = self.backends.due(now);
+        let backends = backends.into_iter().map(|(backend, count)| Refused::Backend(backend, count));
         let tenants = self
             .tenants
             .due(now)
             .into_iter()
             .map(|(tenant, count)| Refused::Tenant(tenant, count));
-        clients.chain(sources).chain(all).chain(holders).chain(tenants).collect()
+        clients
+            .chain(sources)
+            .chain(all)
+            .chain(holders)
+            .chain(tenants)
+            .chain(backends)
+            .collect()
     }
 }
 

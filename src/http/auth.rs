@@ -99,7 +99,7 @@ where
                     Code::Unauthenticated,
                     "the client id or its secret is wrong, the client is revoked, or its connection does not show its certificate",
                 );
-                let problem = rates::failed(&common, request, ComesFrom::of(parts), problem).await?;
+                rates::failed(&common, request, ComesFrom::of(parts)).await?;
                 let event =
                     EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
                 // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.

@@ -114,9 +114,7 @@ async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error
     if problem.code.status() >= 500 {
         return problem;
     }
-    rates::failed(common, request, from, problem)
-        .await
-        .unwrap_or_else(|too_many| too_many)
+    rates::failed(common, request, from).await.err().unwrap_or(problem)
 }
 
 const fn noted(has_room: bool) -> Denial {

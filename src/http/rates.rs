@@ -9,7 +9,7 @@ use super::auth::note;
 use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::domain::id::RequestId;
-use crate::domain::name::ClientId;
+use crate::domain::name::{BackendName, ClientId};
 use crate::edge::{Fault, Holder, Peer, Refused, Source, Turn, whole_seconds};
 
 /// Where a request comes from. Requests that came over no connection share one place.
@@ -44,11 +44,11 @@ pub(super) async fn client(common: &Common, request: RequestId, client: &ClientI
     }
 }
 
-/// The answer to a call that showed nobody's secret, or no good credential: its own problem, or, from where too many of them come, that there are
-/// too many. The first is for the caller to write down.
-pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom, problem: Problem) -> Result<Problem, Problem> {
+/// Counts a call that showed nobody's secret, no good credential or no good signature, which is then for the caller to write down; from where too many
+/// of them come, the answer that there are too many.
+pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom) -> Result<(), Problem> {
     match common.rates.failure(from.0, common.clock.now()) {
-        Turn::Go => Ok(problem),
+        Turn::Go => Ok(()),
         Turn::Wait { wait, note: count } => {
             if let Some(count) = count {
                 tell(common, Some(request), Refused::Source(Some(from.0), count)).await;
@@ -83,6 +83,19 @@ pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder
     }
 }
 
+/// Whether the refusal of an event that its backend signed is written down; otherwise it is counted.
+pub(super) async fn event(common: &Common, request: RequestId, backend: &BackendName) -> bool {
+    match common.rates.event(backend, common.clock.now()) {
+        Turn::Go => true,
+        Turn::Wait { note: count, .. } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Backend(Some(backend.clone()), count)).await;
+            }
+            false
+        }
+    }
+}
+
 /// Writes down the refusals that were only counted, once they are due.
 pub async fn note_refusals(common: &Common) {
     for refused in common.rates.due(common.clock.now()) {
@@ -96,7 +109,7 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
         Refused::Client(Some(client), _) => common.store.client(client).await.ok().flatten().map(|entry| entry.client.tenant),
         Refused::Holder(holder, _) => holder.as_ref().map(|holder| holder.tenant.clone()),
         Refused::Tenant(tenant, _) => tenant.clone(),
-        Refused::Client(None, _) | Refused::Source(..) => None,
+        Refused::Client(None, _) | Refused::Source(..) | Refused::Backend(..) => None,
     };
     let (actor, subject, count) = match refused {
         Refused::Client(Some(client), count) => (Actor::new(ActorKind::Client, client.as_str()), None, count),
@@ -108,6 +121,10 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
         Refused::Holder(holder, count) => {
             let subject = holder.map_or_else(|| "many".to_owned(), |holder| holder.credential.to_string());
             (Actor::new(ActorKind::Anonymous, "bearer"), Some(subject), count)
+        }
+        Refused::Backend(backend, count) => {
+            let subject = backend.map_or_else(|| "many".to_owned(), |backend| backend.to_string());
+            (Actor::new(ActorKind::Anonymous, "webhook"), Some(subject), count)
         }
         Refused::Tenant(_, count) => (Actor::new(ActorKind::Anonymous, "bearer"), Some("many".to_owned()), count),
     };

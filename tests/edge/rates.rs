@@ -5,6 +5,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::{Value, json};
+use writ::domain::clock::Clock as _;
+use writ::domain::secret::Secret;
+use writ::sandbox::event_signature;
 
 use crate::support::world::{Reply, Setup, World};
 
@@ -202,4 +205,40 @@ async fn what_nobody_is_to_blame_for_is_not_counted_against_whoever_is_told_so()
         reply.refused(404, "not_found");
     }
     world.execute(&credential, &draft).await.expect(202);
+}
+
+/// Delivers these bytes as an event of the backend's, signed with this secret.
+async fn deliver(world: &World, secret: &Secret, body: &str) -> Reply {
+    let signature = event_signature(secret, world.clock.now(), body);
+    let request = Request::post("/v1/webhooks/stripe").header("stripe-signature", signature);
+    world.send(request.body(Body::from(body.to_owned())).unwrap()).await
+}
+
+#[tokio::test]
+async fn events_that_nobody_signed_do_not_fill_the_log_and_signed_ones_are_taken_all_the_same() {
+    let world = limited("failure_rate = 1\nfailure_burst = 5").await;
+    let ours = Secret::new(std::fs::read_to_string(world.path("secrets/stripe-webhook")).unwrap());
+    let forged = Secret::new("whsec_0123456789abcdef".to_owned());
+    let before = world.events().await.len();
+    for _ in 0..5 {
+        let reply = deliver(&world, &forged, "{}").await;
+        world
+            .denied(&reply, 400, "event_signature_invalid", "backend.event_denied", 0)
+            .await;
+    }
+    for _ in 0..200 {
+        let reply = deliver(&world, &forged, "{}").await.refused(429, "rate_limited");
+        assert_eq!(reply.headers["retry-after"], "60");
+    }
+    assert_eq!(world.events().await.len() - before, 6);
+    // What the backend signed keeps its own code, and a count of its own.
+    for _ in 0..20 {
+        deliver(&world, &ours, "{}").await.refused(400, "event_malformed");
+    }
+    assert_eq!(world.events().await.len() - before, 12);
+    let told = world.events().await;
+    let told = told.last().unwrap();
+    assert_eq!((&told["type"], &told["subject"]), (&json!("rate.limited"), &json!("stripe")));
+    let event = json!({ "id": "evt_1", "type": "customer.created" }).to_string();
+    assert_eq!(deliver(&world, &ours, &event).await.expect(200)["finding"], "ignored");
 }
