@@ -6,26 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::edge::{Busy, Certificate, Peer, Seat, Shown};
+use super::requests::{ANSWERED_AHEAD, Answer, Requests};
+use crate::edge::{Certificate, Peer, Seat, Shown};
 
 /// The longest head of a request, in bytes.
 const LONGEST_HEAD: u32 = 32 * 1024;
 /// How many requests one HTTP/2 connection may have open.
-const STREAMS: u32 = 64;
+const STREAMS: u32 = 32;
 /// How many streams a client may open and reset before we have looked at them.
 const RESETS_PENDING: usize = 20;
 /// How many of our own resets a client may provoke on one connection.
@@ -125,7 +125,7 @@ impl Talk {
             end = self.end() => end,
         };
         if let End::AtOnce = end {
-            return tracing::debug!(address = %self.peer.address, "a connection gives way to another");
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to others");
         }
         connection.as_mut().graceful_shutdown();
         tokio::select! {
@@ -143,6 +143,7 @@ impl Talk {
             .max_pending_accept_reset_streams(RESETS_PENDING)
             .max_local_error_reset_streams(RESETS_PROVOKED)
             .initial_connection_window_size(SENT_AHEAD)
+            .max_send_buf_size(ANSWERED_AHEAD)
             .keep_alive_interval(PING)
             .keep_alive_timeout(self.patience);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), self.service()));
@@ -151,7 +152,7 @@ impl Talk {
             end = self.end() => end,
         };
         if let End::AtOnce = end {
-            return tracing::debug!(address = %self.peer.address, "a connection gives way to another");
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to others");
         }
         connection.as_mut().graceful_shutdown();
         tokio::select! {
@@ -163,7 +164,7 @@ impl Talk {
     /// The router, told who calls, with every request counted while it is worked on.
     fn service(
         &self,
-    ) -> impl Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send> + use<> {
+    ) -> impl Service<Request<Incoming>, Response = Response<Answer>, Error = std::convert::Infallible, Future: Send> + use<> {
         let router = TowerToHyperService::new(self.router.clone());
         let (peer, seat, requests) = (self.peer.clone(), self.seat.clone(), self.requests.clone());
         service_fn(move |mut request: Request<Incoming>| {
@@ -172,9 +173,8 @@ impl Talk {
             let open = requests.begin(&seat);
             let answer = router.call(request);
             async move {
-                let answer = answer.await;
-                drop(open);
-                answer
+                let (head, body) = answer.await?.into_parts();
+                Ok(Response::from_parts(head, Answer::new(body, open)))
             }
         })
     }
@@ -185,6 +185,7 @@ impl Talk {
             () = self.shutdown.cancelled() => End::InOrder,
             () = self.requests.none_for(self.patience, self.requests.begun) => End::InOrder,
             () = self.seat.is_outstayed() => End::InOrder,
+            () = self.seat.is_a_burden() => End::AtOnce,
             () = self.seat.is_wanted() => match self.seat.standing(Instant::now()) {
                 Shown::Stranger => End::AtOnce,
                 Shown::Known | Shown::Guard => End::InOrder,
@@ -198,6 +199,7 @@ impl Talk {
             () = self.requests.none_for(LINGER, Instant::now()) => {}
             () = async { self.shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => {}
             () = async { self.seat.is_wanted().await; tokio::time::sleep(LINGER).await } => {}
+            () = self.seat.is_a_burden() => {}
             () = tokio::time::sleep(LONGEST) => {}
         }
     }
@@ -216,77 +218,4 @@ enum End {
     InOrder,
     /// As it stands.
     AtOnce,
-}
-
-/// The requests of one connection that are being worked on.
-#[derive(Clone)]
-struct Requests {
-    counts: watch::Sender<Count>,
-    /// When the connection began.
-    begun: Instant,
-}
-
-#[derive(Clone, Copy)]
-struct Count {
-    open: usize,
-    /// When it changed last.
-    since: Instant,
-}
-
-impl Requests {
-    fn new() -> Self {
-        let since = Instant::now();
-        Self {
-            counts: watch::Sender::new(Count { open: 0, since }),
-            begun: since,
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(usize) -> usize) {
-        self.counts.send_modify(|count| {
-            *count = Count {
-                open: change(count.open),
-                since: Instant::now(),
-            };
-        });
-    }
-
-    fn begin(&self, seat: &Seat) -> Open {
-        self.change(|open| open + 1);
-        Open {
-            requests: self.clone(),
-            _busy: seat.begin(),
-        }
-    }
-
-    /// Returns once no request has been open for this long, which begins at `from` at the earliest.
-    async fn none_for(&self, patience: Duration, from: Instant) {
-        let mut counts = self.counts.subscribe();
-        loop {
-            let count = *counts.borrow_and_update();
-            let silence = async {
-                if count.open > 0 {
-                    std::future::pending().await
-                } else {
-                    tokio::time::sleep_until(count.since.max(from) + patience).await;
-                }
-            };
-            tokio::select! {
-                () = silence => return,
-                // The sender is `self`, so it is there.
-                _ = counts.changed() => {}
-            }
-        }
-    }
-}
-
-struct Open {
-    requests: Requests,
-    _busy: Busy,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.requests.change(|open| open.saturating_sub(1));
-    }
 }

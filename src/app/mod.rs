@@ -4,6 +4,7 @@ mod check;
 mod converse;
 mod keep;
 mod listen;
+mod requests;
 mod scrape;
 mod system;
 

@@ -35,6 +35,8 @@ pub struct Connections {
     /// For how long whoever has shown who they are is known.
     known_for: Duration,
     open: Mutex<Open>,
+    /// Bytes of answers that wait to be taken, on all of them.
+    untaken: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -47,9 +49,30 @@ struct Open {
 struct State {
     source: Source,
     shown: Mutex<(Shown, Instant)>,
-    requests: AtomicUsize,
+    requests: Mutex<Requests>,
+    /// Its place is wanted for another connection.
     leave: CancellationToken,
+    /// It holds too much memory.
+    heavy: CancellationToken,
 }
+
+/// The requests of a connection whose answers were not taken yet.
+#[derive(Debug, Default)]
+struct Requests {
+    next: u64,
+    begun: BTreeMap<u64, Instant>,
+    /// Bytes of answers that wait to be taken.
+    untaken: usize,
+}
+
+/// How much the answers of one connection may hold until they are taken, in bytes.
+const UNTAKEN: usize = 8 * 1024 * 1024;
+/// The same of all connections together; past it none may hold more than [`UNTAKEN_SHARE`].
+const UNTAKEN_OF_ALL: usize = 128 * 1024 * 1024;
+/// What each may hold nevertheless.
+const UNTAKEN_SHARE: usize = 256 * 1024;
+/// How long a request may take until its answer is taken; longer than any wait that is granted and a body before it.
+const LONGEST: Duration = Duration::from_secs(90);
 
 /// The seat of one open connection, given back when it is dropped.
 #[derive(Debug)]
@@ -59,9 +82,14 @@ pub struct Seat {
     state: Arc<State>,
 }
 
-/// A request that is being worked on; its connection is not idle until this is dropped.
+/// A request that is being worked on, or whose answer is not taken yet; its connection is not idle until this is dropped.
 #[derive(Debug)]
-pub struct Busy(Arc<State>);
+pub struct Busy {
+    all: Arc<Connections>,
+    state: Arc<State>,
+    at: u64,
+    holds: usize,
+}
 
 impl Connections {
     /// None, with these limits.
@@ -73,6 +101,7 @@ impl Connections {
             strangers: (limits.connections / 8).max(1),
             known_for: limits.stranger_timeout,
             open: Mutex::default(),
+            untaken: AtomicUsize::new(0),
         })
     }
 
@@ -90,8 +119,9 @@ impl Connections {
         let state = Arc::new(State {
             source,
             shown: Mutex::new((Shown::Stranger, now)),
-            requests: AtomicUsize::new(0),
+            requests: Mutex::default(),
             leave: CancellationToken::new(),
+            heavy: CancellationToken::new(),
         });
         open.seats.insert(at, state.clone());
         drop(open);
@@ -120,7 +150,7 @@ impl Connections {
         // Oldest first, as they were entered.
         let mut theirs = from.iter().filter(|seat| per_source.get(&seat.source) == Some(&most));
         let oldest = theirs.clone().next();
-        let idle = theirs.find(|seat| seat.requests.load(Ordering::Acquire) == 0);
+        let idle = theirs.find(|seat| seat.requests().begun.is_empty());
         idle.or(oldest).map(|seat| Arc::clone(seat))
     }
 
@@ -133,6 +163,10 @@ impl Connections {
 impl State {
     fn shown(&self) -> MutexGuard<'_, (Shown, Instant)> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,8 +185,37 @@ impl Seat {
     /// Begins a request.
     #[must_use]
     pub fn begin(&self) -> Busy {
-        self.state.requests.fetch_add(1, Ordering::AcqRel);
-        Busy(self.state.clone())
+        let mut requests = self.state.requests();
+        let at = requests.next;
+        requests.next += 1;
+        requests.begun.insert(at, Instant::now());
+        drop(requests);
+        Busy {
+            all: self.all.clone(),
+            state: self.state.clone(),
+            at,
+            holds: 0,
+        }
+    }
+
+    /// Returns once its answers hold too much memory, or one of them is not taken.
+    pub async fn is_a_burden(&self) {
+        tokio::select! {
+            () = self.state.heavy.cancelled() => {}
+            () = self.is_stuck() => {}
+        }
+    }
+
+    async fn is_stuck(&self) {
+        loop {
+            let now = Instant::now();
+            let oldest = self.state.requests().begun.values().next().copied();
+            let until = oldest.unwrap_or(now) + LONGEST;
+            if until <= now {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     /// Returns once its place is wanted for somebody else.
@@ -179,9 +242,26 @@ impl Drop for Seat {
     }
 }
 
+impl Busy {
+    /// Its answer holds so many bytes until it is taken. A connection that holds too much is ended.
+    pub fn answers(&mut self, bytes: usize) {
+        self.holds += bytes;
+        let all = self.all.untaken.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let mut requests = self.state.requests();
+        requests.untaken += bytes;
+        let own = requests.untaken;
+        if own > UNTAKEN || (all > UNTAKEN_OF_ALL && own > UNTAKEN_SHARE) {
+            self.state.heavy.cancel();
+        }
+    }
+}
+
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+        self.all.untaken.fetch_sub(self.holds, Ordering::AcqRel);
+        let mut requests = self.state.requests();
+        requests.begun.remove(&self.at);
+        requests.untaken = requests.untaken.saturating_sub(self.holds);
     }
 }
 
@@ -255,6 +335,45 @@ mod tests {
         assert_eq!(seats.iter().filter(|seat| leaves(seat)).count(), all.strangers + 1);
         assert!(!leaves(&seats[0]));
         assert_eq!(newcomers.iter().filter(|seat| !leaves(seat)).count(), all.strangers + 1);
+    }
+
+    #[test]
+    fn answers_that_are_not_taken_hold_no_more_than_a_bound_on_one_connection_and_on_all() {
+        let (all, now) = (room_for(64), Instant::now());
+        let seats: Vec<Seat> = (0..32).map(|_| all.enter(from(1), now).unwrap()).collect();
+        let is_heavy = |seat: &Seat| seat.state.heavy.is_cancelled();
+        let answer = |seat: &Seat, bytes| {
+            let mut busy = seat.begin();
+            busy.answers(bytes);
+            busy
+        };
+        for _ in 0..100 {
+            drop(answer(&seats[0], UNTAKEN));
+        }
+        assert!(!is_heavy(&seats[0]), "what was taken is not held");
+        let mut held: Vec<Busy> = seats[..16].iter().map(|seat| answer(seat, UNTAKEN)).collect();
+        assert!(!seats.iter().any(is_heavy));
+        held.push(answer(&seats[0], 1));
+        assert!(is_heavy(&seats[0]));
+        held.push(answer(&seats[20], UNTAKEN_SHARE));
+        assert!(!is_heavy(&seats[20]), "a small share is left to each");
+        held.push(answer(&seats[21], UNTAKEN_SHARE + 1));
+        assert!(is_heavy(&seats[21]));
+        drop(held);
+        assert_eq!(all.untaken.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_whose_answer_is_never_taken_ends_its_connection() {
+        let all = room_for(32);
+        let seat = all.enter(from(1), Instant::now()).unwrap();
+        tokio::time::sleep(LONGEST).await;
+        let begun = Instant::now();
+        let busy = seat.begin();
+        seat.is_a_burden().await;
+        assert_eq!(begun.elapsed(), LONGEST);
+        drop(busy);
+        assert!(tokio::time::timeout(LONGEST * 3, seat.is_a_burden()).await.is_err());
     }
 
     #[test]

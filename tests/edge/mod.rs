@@ -11,3 +11,4 @@ mod renewal;
 mod resets;
 mod slow;
 mod tls_files;
+mod untaken;
