@@ -14,7 +14,7 @@ use std::sync::{Arc, RwLock};
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -205,7 +205,7 @@ impl App {
             tls: self.tls.clone(),
             rates: self.rates.clone(),
             admission: self.admission.clone(),
-            waiters: Semaphore::new(http::WAITERS),
+            waiters: http::Waiters::default(),
             requests: self.requests.clone(),
         })
     }

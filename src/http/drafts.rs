@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::admission::admit;
 use super::auth::{Authenticated, refused};
-use super::body::{Params, Segment, Strict};
+use super::body::{Params, Segment, Strict, next_after, page_limit};
 use super::view::{DraftPage, DraftView};
 use super::{BrokerState, Code, Problem, wait};
 use crate::audit::Note;
@@ -163,7 +163,7 @@ pub(super) async fn show(
     let wait = wait::wish(query.wait)?;
     let read = || async { visible(state.common.store.draft(id).await?, &caller.client) };
     let decided = |draft: &DraftRecord| !matches!(draft.state, DraftState::Proposed | DraftState::AwaitingApproval);
-    let draft = wait::until(&state.common, wait, read, decided).await?;
+    let draft = wait::until(&state.common, &caller.client.id, wait, read, decided).await?;
     Ok(axum::Json(DraftView::of(&draft, &caller.client)).into_response())
 }
 
@@ -237,10 +237,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
     let wrong = |what: &str, why: &str| Problem::new(Code::ParameterInvalid, format!("{what}: {why}"));
-    let limit = match query.limit.unwrap_or(50) {
-        limit @ 1..=100 => limit,
-        _ => return Err(wrong("limit", "expected 1 to 100")),
-    };
+    let limit = page_limit(query.limit)?;
     let in_state = match &query.state {
         None => None,
         Some(text) => {
@@ -266,9 +263,7 @@ pub(super) async fn list(
         limit,
     };
     let drafts = state.common.store.drafts(filter).await?;
-    let next = (drafts.len() == limit as usize)
-        .then(|| drafts.last().map(|d| d.id.to_string()))
-        .flatten();
+    let next = next_after(&drafts, limit, |draft| draft.id.to_string());
     let drafts = drafts.iter().map(|d| DraftView::of(d, &caller.client)).collect();
     Ok(axum::Json(DraftPage { drafts, next }).into_response())
 }

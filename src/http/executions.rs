@@ -95,7 +95,7 @@ pub(super) async fn execute(
     } else {
         let id = execution.id;
         let read = || async { state.common.store.execution(id).await?.ok_or_else(not_found) };
-        wait::until(&state.common, wait, read, is_over).await?
+        wait::until(&state.common, &execution.maker, wait, read, is_over).await?
     };
     let status = if is_over(&execution) {
         StatusCode::OK
@@ -170,7 +170,7 @@ pub(super) async fn show(
         }
     };
     let done = |execution: &ExecutionRecord| watched.map_or_else(|| is_over(execution), |state| execution.state != state);
-    let execution = wait::until(&state.common, wait, read, done).await?;
+    let execution = wait::until(&state.common, &caller.client.id, wait, read, done).await?;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())
 }
 

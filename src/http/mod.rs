@@ -30,7 +30,6 @@ use axum::extract::{DefaultBodyLimit, FromRef, MatchedPath, Request};
 use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,7 +41,7 @@ pub use problem::{Code, Problem};
 pub use rates::note_refusals;
 pub(crate) use stops::{StopStandingView, StopView};
 pub(crate) use view::{DraftView, ExecutionView};
-pub use wait::WAITERS;
+pub use wait::{WAITERS, WAITERS_OF_A_CLIENT, Waiters};
 
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
@@ -79,7 +78,7 @@ pub struct CommonParts {
     /// How many calls that change something are worked on at once.
     pub admission: Arc<Admission>,
     /// Places for calls that wait for a change.
-    pub waiters: Semaphore,
+    pub waiters: Waiters,
     /// Counts what is answered.
     pub requests: Arc<Requests>,
 }
