@@ -20,6 +20,7 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, OperationName, PrincipalId};
 use crate::domain::principal::{Client, Role};
+use crate::domain::text::deceptive;
 use crate::edge::Work;
 use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
@@ -115,8 +116,9 @@ fn proposal(headers: &HeaderMap, body: Strict<ProposeBody>) -> Result<ProposeReq
 
 /// At most 16 pieces of evidence: a draft is kept for ever.
 fn evidence(pieces: Vec<Evidence>) -> Result<Vec<Evidence>, Problem> {
-    if pieces.len() > 16 || pieces.iter().any(|piece| piece.kind.is_empty() || piece.kind.len() > 64) {
-        let detail = "at most 16 pieces, each of a kind of 1 to 64 bytes";
+    let unfit = |kind: &str| kind.is_empty() || kind.len() > 64 || deceptive(kind).is_some();
+    if pieces.len() > 16 || pieces.iter().any(|piece| unfit(&piece.kind)) {
+        let detail = "at most 16 pieces, each of a kind of 1 to 64 bytes that show as they are";
         return Err(Problem::at(Code::JsonInvalid, "/evidence", detail));
     }
     Ok(pieces)

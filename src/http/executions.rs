@@ -228,7 +228,9 @@ pub(super) async fn resolve(
     let execution = proxy::resolve(&*state.common.store, op, id, resolution, &evidence, reference)
         .await
         .map_err(|error| match error {
-            ResolveError::EvidenceMissing => Problem::at(Code::JsonInvalid, "/evidence", error.to_string()),
+            ResolveError::EvidenceMissing | ResolveError::EvidenceDeceptive(_) => {
+                Problem::at(Code::JsonInvalid, "/evidence", error.to_string())
+            }
             ResolveError::ReferenceMalformed => Problem::at(Code::JsonInvalid, "/reference", error.to_string()),
             ResolveError::Store(error) => error.into(),
         })?;

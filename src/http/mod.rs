@@ -198,12 +198,12 @@ pub fn router(common: Common, broker: Option<Arc<Broker>>, proxy: Option<Proxy>)
         .layer(middleware::from_fn_with_state(common, identify))
 }
 
-/// Gives the request an id, says it back, and writes one line about how it ended. Never a body, a query or a header's value.
+/// Gives the request an id, says it back, and writes one line about how it ended. Of what the caller wrote it holds nothing: the path's pattern stands for the
+/// path.
 async fn identify(axum::extract::State(common): axum::extract::State<Common>, mut request: Request, next: Next) -> Response {
     let id = RequestId::generate(&*common.clock, &*common.entropy);
     request.extensions_mut().insert(id);
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -220,7 +220,7 @@ async fn identify(axum::extract::State(common): axum::extract::State<Common>, mu
     common
         .requests
         .answered(known_method(&method), &route, response.status().as_u16(), took);
-    tracing::info!(request.id = %id, %method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
+    tracing::info!(request.id = %id, method = known_method(&method), route, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
     if let Ok(value) = id.to_string().parse() {
         response.headers_mut().insert("x-request-id", value);
     }

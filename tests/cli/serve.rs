@@ -129,3 +129,23 @@ fn a_proxy_issues_nothing_and_a_broker_executes_nothing() {
     assert_eq!(status("broker", "/v1/executions"), 404);
     assert_ne!(status("broker", "/oauth2/token"), 404);
 }
+
+#[test]
+fn the_log_holds_the_pattern_of_a_path_and_nothing_that_a_caller_wrote() {
+    let run = Running::new();
+    let bearer = "EpQBCioKDnJlZnVuZC5jcmVhdGU";
+    for path in [
+        format!("/v1/drafts/{bearer}"),
+        format!("/v1/{bearer}"),
+        format!("/v1/drafts/{}", "x".repeat(7_000)),
+    ] {
+        http(&run.server.url, "GET", &path, &[], "");
+    }
+    http(&run.server.url, "SECRETWORD", "/healthz", &[], "");
+    run.server.signal("TERM");
+    let (_, log) = run.server.ended();
+    assert!(log.contains("/v1/drafts/{id}") && log.contains("answered a request"), "{log}");
+    for written in [bearer, "xxxxxxxx", "SECRETWORD"] {
+        assert!(!log.contains(written), "{log}");
+    }
+}
