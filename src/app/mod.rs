@@ -2,6 +2,7 @@
 
 mod check;
 mod converse;
+mod descriptors;
 mod keep;
 mod listen;
 mod requests;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use check::{check, check_store, no_store, open_store, policy_key_id, read_private};
+pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
@@ -31,12 +33,15 @@ use crate::broker::{self, Broker};
 use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
-use crate::edge::{Admission, Rates, ServerTls};
+use crate::edge::{Admission, Limits, Rates, ServerTls};
 use crate::http::{self, Common, CommonParts};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
+
+/// How many connections the metrics' own address has.
+const SCRAPERS: usize = 32;
 
 /// Which parts of writ a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,7 +311,7 @@ impl App {
         if let Some(listener) = self.metrics.take() {
             let (router, shutdown) = (self.metrics_router(), shutdown.clone());
             let inside = Door {
-                limits: self.config.limits.clone(),
+                limits: inside(&self.config.limits),
                 tls: None,
             };
             self.tasks
@@ -337,5 +342,14 @@ impl App {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }
         Ok(())
+    }
+}
+
+/// The metrics' own address serves a few who scrape it.
+fn inside(limits: &Limits) -> Limits {
+    Limits {
+        connections: limits.connections.min(SCRAPERS),
+        connections_per_address: limits.connections_per_address.min(SCRAPERS),
+        ..limits.clone()
     }
 }

@@ -287,7 +287,7 @@ async fn what_people_write_for_others_to_read_hides_nothing_from_them() {
         assert!(refused_record.to_string().contains("/apr/reason"), "{refused_record}");
         let mut body = World::refund(100);
         body["evidence"] = json!([{ "kind": format!("photo{hidden}"), "sha256": "A".repeat(43) }]);
-        refused(&world, world.propose(body).await, 400, "json_invalid").await;
+        world.propose(body).await.refused(400, "json_invalid");
     }
     assert_eq!(world.draft(&held).await["state"], "awaiting_approval");
 }
