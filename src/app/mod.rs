@@ -34,7 +34,7 @@ use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
 use crate::edge::{Admission, Limits, Rates, ServerTls};
-use crate::http::{self, Common, CommonParts};
+use crate::http::{self, Common, CommonParts, Probe};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
@@ -110,6 +110,7 @@ pub struct App {
     admission: Arc<Admission>,
     tasks: TaskTracker,
     requests: Arc<Requests>,
+    probe: Arc<Probe>,
     metrics: Option<TcpListener>,
 }
 
@@ -192,6 +193,7 @@ impl App {
             admission: Arc::new(Admission::new(config.limits.calls)),
             tasks,
             requests: Arc::default(),
+            probe: Arc::default(),
             metrics: None,
         }
     }
@@ -210,6 +212,7 @@ impl App {
             tls: self.tls.clone(),
             rates: self.rates.clone(),
             admission: self.admission.clone(),
+            probe: self.probe.clone(),
             waiters: http::Waiters::default(),
             requests: self.requests.clone(),
         })
@@ -249,6 +252,7 @@ impl App {
             clock: self.outside.clock.clone(),
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
+            probe: self.probe.clone(),
             requests: self.requests.clone(),
             tls: self.tls.clone(),
         };
@@ -338,6 +342,7 @@ impl App {
             None => drop(keeper.await),
         }
         self.settle().await;
+        http::note_all_refusals(&self.common()).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

@@ -70,6 +70,12 @@ pub enum Refused {
     Backend(Option<BackendName>, u64),
 }
 
+/// Which of the counts.
+enum Which {
+    Due(Timestamp),
+    All,
+}
+
 /// The rates of one process.
 #[derive(Debug)]
 pub struct Rates {
@@ -143,36 +149,34 @@ impl Rates {
     /// Refusals that were only counted and are due to be written down.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Vec<Refused> {
-        let clients = self
-            .clients
-            .due(now)
-            .into_iter()
-            .map(|(client, count)| Refused::Client(client, count));
-        let sources = self
-            .failures
-            .due(now)
-            .into_iter()
-            .map(|(source, count)| Refused::Source(source, count));
-        let all = self
-            .all_failures
-            .due(now)
-            .into_iter()
-            .map(|(_, count)| Refused::Source(None, count));
-        let holders = [&self.holders, &self.conflicts].into_iter().flat_map(|paces| paces.due(now));
-        let holders = holders.map(|(holder, count)| Refused::Holder(holder, count));
-        let backends = self.backends.due(now);
-        let backends = backends.into_iter().map(|(backend, count)| Refused::Backend(backend, count));
-        let tenants = self
-            .tenants
-            .due(now)
-            .into_iter()
-            .map(|(tenant, count)| Refused::Tenant(tenant, count));
-        clients
-            .chain(sources)
-            .chain(all)
-            .chain(holders)
-            .chain(tenants)
-            .chain(backends)
+        self.counted(&Which::Due(now))
+    }
+
+    /// All refusals that were only counted: nobody counts on when the process ends.
+    #[must_use]
+    pub fn rest(&self) -> Vec<Refused> {
+        self.counted(&Which::All)
+    }
+
+    fn counted(&self, which: &Which) -> Vec<Refused> {
+        fn of<K: Eq + std::hash::Hash + Clone>(
+            paces: &Paces<K>,
+            which: &Which,
+            refused: impl Fn(Option<K>, u64) -> Refused,
+        ) -> impl Iterator<Item = Refused> {
+            let counts = match which {
+                Which::Due(now) => paces.due(*now),
+                Which::All => paces.rest(),
+            };
+            counts.into_iter().map(move |(key, count)| refused(key, count))
+        }
+        of(&self.clients, which, Refused::Client)
+            .chain(of(&self.failures, which, Refused::Source))
+            .chain(of(&self.all_failures, which, |_, count| Refused::Source(None, count)))
+            .chain(of(&self.holders, which, Refused::Holder))
+            .chain(of(&self.conflicts, which, Refused::Holder))
+            .chain(of(&self.tenants, which, Refused::Tenant))
+            .chain(of(&self.backends, which, Refused::Backend))
             .collect()
     }
 }

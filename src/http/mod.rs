@@ -38,7 +38,8 @@ pub(crate) use approvals::RevokedView;
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
-pub use rates::note_refusals;
+pub use rates::{note_all_refusals, note_refusals};
+pub use status::Probe;
 pub(crate) use stops::{StopStandingView, StopView};
 pub(crate) use view::{DraftView, ExecutionView};
 pub use wait::{WAITERS, WAITERS_OF_A_CLIENT, Waiters};
@@ -77,6 +78,8 @@ pub struct CommonParts {
     pub rates: Arc<Rates>,
     /// How many calls that change something are worked on at once.
     pub admission: Arc<Admission>,
+    /// Whether the store commits, asked now and then.
+    pub probe: Arc<Probe>,
     /// Places for calls that wait for a change.
     pub waiters: Waiters,
     /// Counts what is answered.

@@ -103,6 +103,13 @@ pub async fn note_refusals(common: &Common) {
     }
 }
 
+/// Writes down all refusals that were only counted; for the end of the process.
+pub async fn note_all_refusals(common: &Common) {
+    for refused in common.rates.rest() {
+        tell(common, None, refused).await;
+    }
+}
+
 async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
     // Auditors see their own tenant's clients only. A client that cannot be read now is told of without.
     let tenant = match &refused {

@@ -9,6 +9,7 @@ use writ::domain::clock::Clock as _;
 use writ::domain::secret::Secret;
 use writ::sandbox::event_signature;
 
+use crate::support::listening::Listening;
 use crate::support::world::{Reply, Setup, World};
 
 async fn limited(lines: &str) -> World {
@@ -241,4 +242,15 @@ async fn events_that_nobody_signed_do_not_fill_the_log_and_signed_ones_are_taken
     assert_eq!((&told["type"], &told["subject"]), (&json!("rate.limited"), &json!("stripe")));
     let event = json!({ "id": "evt_1", "type": "customer.created" }).to_string();
     assert_eq!(deliver(&world, &ours, &event).await.expect(200)["finding"], "ignored");
+}
+
+#[tokio::test]
+async fn refusals_that_were_only_counted_are_written_down_when_the_process_ends() {
+    let mut served = Listening::with("", "failure_rate = 1\nfailure_burst = 5").await;
+    let head = "GET /v1/drafts HTTP/1.1\r\nauthorization: Basic c3VwcG9ydC1hZ2VudDp4";
+    for _ in 0..15 {
+        served.http1(None, head, "").await.unwrap();
+    }
+    served.ended().await;
+    assert_eq!(counts(&served.world).await, [1, 9]);
 }
