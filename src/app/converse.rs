@@ -6,26 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::edge::{Certificate, Peer};
+use super::requests::{ANSWERED_AHEAD, Answer, Requests};
+use crate::edge::{Certificate, Peer, Seat, Shown};
 
 /// The longest head of a request, in bytes.
 const LONGEST_HEAD: u32 = 32 * 1024;
 /// How many requests one HTTP/2 connection may have open.
-const STREAMS: u32 = 64;
+const STREAMS: u32 = 32;
 /// How many streams a client may open and reset before we have looked at them.
 const RESETS_PENDING: usize = 20;
 /// How many of our own resets a client may provoke on one connection.
@@ -36,13 +36,16 @@ const SENT_AHEAD: u32 = 256 * 1024;
 const PING: Duration = Duration::from_secs(20);
 /// How long open requests get to end once the process is told to stop.
 const GRACE: Duration = Duration::from_secs(20);
-/// How long a connection without a request gets to end once it is asked to.
+/// How long a connection gets to end, once it is asked to and has no request open.
 const LINGER: Duration = Duration::from_secs(5);
+/// How long it gets while it has: longer than any request takes.
+const LONGEST: Duration = Duration::from_secs(90);
 
 /// A connection that was accepted.
 pub(super) struct Line {
     pub(super) stream: TcpStream,
     pub(super) address: IpAddr,
+    pub(super) seat: Arc<Seat>,
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// How long it may take for its handshake, and then to bring each request.
     pub(super) patience: Duration,
@@ -57,15 +60,19 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
         certificate: None,
     };
     let Some(config) = line.tls else {
-        let talk = Talk::new(router, peer, line.patience, shutdown);
+        let talk = Talk::new(router, peer, line.seat, line.patience, shutdown);
         return talk.http1(line.stream).await;
     };
     let handshake = tokio::time::timeout(line.patience, TlsAcceptor::from(config).accept(line.stream));
-    let stream = match shutdown.run_until_cancelled(handshake).await {
-        None => return,
-        Some(Err(_)) => return tracing::debug!(address = %peer.address, "a TLS handshake took too long"),
-        Some(Ok(Err(error))) => return tracing::debug!(address = %peer.address, %error, "a TLS handshake failed"),
-        Some(Ok(Ok(stream))) => stream,
+    let shaken = tokio::select! {
+        () = shutdown.cancelled() => return,
+        () = line.seat.is_wanted() => return tracing::debug!(address = %peer.address, "a handshake gives way to another connection"),
+        shaken = handshake => shaken,
+    };
+    let stream = match shaken {
+        Err(_) => return tracing::debug!(address = %peer.address, "a TLS handshake took too long"),
+        Ok(Err(error)) => return tracing::debug!(address = %peer.address, %error, "a TLS handshake failed"),
+        Ok(Ok(stream)) => stream,
     };
     let (_, session) = stream.get_ref();
     if let Some(leaf) = session.peer_certificates().and_then(|chain| chain.first()) {
@@ -75,7 +82,7 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
         }
     }
     let speaks_h2 = session.alpn_protocol() == Some(b"h2");
-    let talk = Talk::new(router, peer, line.patience, shutdown);
+    let talk = Talk::new(router, peer, line.seat, line.patience, shutdown);
     if speaks_h2 {
         talk.http2(stream).await
     } else {
@@ -87,16 +94,18 @@ pub(super) async fn converse(line: Line, router: Router, shutdown: CancellationT
 struct Talk {
     router: Router,
     peer: Peer,
+    seat: Arc<Seat>,
     patience: Duration,
     shutdown: CancellationToken,
     requests: Requests,
 }
 
 impl Talk {
-    fn new(router: Router, peer: Peer, patience: Duration, shutdown: CancellationToken) -> Self {
+    fn new(router: Router, peer: Peer, seat: Arc<Seat>, patience: Duration, shutdown: CancellationToken) -> Self {
         Self {
             router,
             peer,
+            seat,
             patience,
             shutdown,
             requests: Requests::new(),
@@ -115,8 +124,14 @@ impl Talk {
             ended = connection.as_mut() => return told(ended),
             end = self.end() => end,
         };
+        if let End::AtOnce = end {
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to others");
+        }
         connection.as_mut().graceful_shutdown();
-        told(tokio::time::timeout(end, connection).await.unwrap_or(Ok(())));
+        tokio::select! {
+            ended = connection => told(ended),
+            () = self.patience_is_over() => {}
+        }
     }
 
     async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -128,6 +143,7 @@ impl Talk {
             .max_pending_accept_reset_streams(RESETS_PENDING)
             .max_local_error_reset_streams(RESETS_PROVOKED)
             .initial_connection_window_size(SENT_AHEAD)
+            .max_send_buf_size(ANSWERED_AHEAD)
             .keep_alive_interval(PING)
             .keep_alive_timeout(self.patience);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), self.service()));
@@ -135,33 +151,56 @@ impl Talk {
             ended = connection.as_mut() => return told(ended),
             end = self.end() => end,
         };
+        if let End::AtOnce = end {
+            return tracing::debug!(address = %self.peer.address, "a connection gives way to others");
+        }
         connection.as_mut().graceful_shutdown();
-        told(tokio::time::timeout(end, connection).await.unwrap_or(Ok(())));
+        tokio::select! {
+            ended = connection => told(ended),
+            () = self.patience_is_over() => {}
+        }
     }
 
     /// The router, told who calls, with every request counted while it is worked on.
     fn service(
         &self,
-    ) -> impl Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send> + use<> {
+    ) -> impl Service<Request<Incoming>, Response = Response<Answer>, Error = std::convert::Infallible, Future: Send> + use<> {
         let router = TowerToHyperService::new(self.router.clone());
-        let (peer, requests) = (self.peer.clone(), self.requests.clone());
+        let (peer, seat, requests) = (self.peer.clone(), self.seat.clone(), self.requests.clone());
         service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
-            let open = requests.begin();
+            request.extensions_mut().insert(seat.clone());
+            let open = requests.begin(&seat);
             let answer = router.call(request);
             async move {
-                let answer = answer.await;
-                drop(open);
-                answer
+                let (head, body) = answer.await?.into_parts();
+                Ok(Response::from_parts(head, Answer::new(body, open)))
             }
         })
     }
 
-    /// Waits until the connection is to end, because the process does or because it brings no request; gives how long it has for that.
-    async fn end(&self) -> Duration {
+    /// Waits until the connection is to end: the process does, or it brings no request, or nobody shows who they are, or its place is wanted.
+    async fn end(&self) -> End {
         tokio::select! {
-            () = self.shutdown.cancelled() => GRACE,
-            () = self.requests.none_for(self.patience) => LINGER,
+            () = self.shutdown.cancelled() => End::InOrder,
+            () = self.requests.none_for(self.patience, self.requests.begun) => End::InOrder,
+            () = self.seat.is_outstayed() => End::InOrder,
+            () = self.seat.is_a_burden() => End::AtOnce,
+            () = self.seat.is_wanted() => match self.seat.standing(Instant::now()) {
+                Shown::Stranger => End::AtOnce,
+                Shown::Known | Shown::Guard => End::InOrder,
+            },
+        }
+    }
+
+    /// Waits until a connection that was asked to end has had its time: requests that are open, or come in at that moment, are finished.
+    async fn patience_is_over(&self) {
+        tokio::select! {
+            () = self.requests.none_for(LINGER, Instant::now()) => {}
+            () = async { self.shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => {}
+            () = async { self.seat.is_wanted().await; tokio::time::sleep(LINGER).await } => {}
+            () = self.seat.is_a_burden() => {}
+            () = tokio::time::sleep(LONGEST) => {}
         }
     }
 }
@@ -173,62 +212,10 @@ fn told(ended: hyper::Result<()>) {
     }
 }
 
-/// The requests of one connection that are being worked on.
-#[derive(Clone)]
-struct Requests(watch::Sender<Count>);
-
-#[derive(Clone, Copy)]
-struct Count {
-    open: usize,
-    /// When it changed last.
-    since: Instant,
-}
-
-impl Requests {
-    fn new() -> Self {
-        let since = Instant::now();
-        Self(watch::Sender::new(Count { open: 0, since }))
-    }
-
-    fn change(&self, change: impl FnOnce(usize) -> usize) {
-        self.0.send_modify(|count| {
-            *count = Count {
-                open: change(count.open),
-                since: Instant::now(),
-            };
-        });
-    }
-
-    fn begin(&self) -> Open {
-        self.change(|open| open + 1);
-        Open(self.clone())
-    }
-
-    /// Returns once no request has been open for this long.
-    async fn none_for(&self, patience: Duration) {
-        let mut counts = self.0.subscribe();
-        loop {
-            let count = *counts.borrow_and_update();
-            let silence = async {
-                if count.open > 0 {
-                    std::future::pending().await
-                } else {
-                    tokio::time::sleep_until(count.since + patience).await;
-                }
-            };
-            tokio::select! {
-                () = silence => return,
-                // The sender is `self`, so it is there.
-                _ = counts.changed() => {}
-            }
-        }
-    }
-}
-
-struct Open(Requests);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.change(|open| open.saturating_sub(1));
-    }
+/// How a connection ends.
+enum End {
+    /// What is open is finished first.
+    InOrder,
+    /// As it stands.
+    AtOnce,
 }

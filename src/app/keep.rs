@@ -72,9 +72,14 @@ async fn keep_store(store: Arc<dyn Store>, shutdown: CancellationToken) {
 async fn keep_executions(proxy: Option<Proxy>, shutdown: CancellationToken) {
     let Some(proxy) = proxy else { return };
     let mut turn = pace(PROXY_SWEEP);
+    let mut told = Told::default();
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
-        if let Err(error) = proxy.sweep().await {
-            tracing::error!(%error, "the sweep of executions failed; it is tried again");
+        match proxy.sweep().await {
+            Err(error) if told.fails() => {
+                tracing::error!(%error, "the sweep of executions fails; it is tried again, and told when it goes on");
+            }
+            Ok(_) if told.goes_on() => tracing::info!("the sweep of executions goes on"),
+            _ => {}
         }
     }
 }
@@ -82,9 +87,14 @@ async fn keep_executions(proxy: Option<Proxy>, shutdown: CancellationToken) {
 async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
     let Some(broker) = broker else { return };
     let mut turn = pace(BROKER_SWEEP);
+    let mut told = Told::default();
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
-        if let Err(error) = broker.sweep().await {
-            tracing::error!(%error, "the sweep of drafts failed; it is tried again");
+        match broker.sweep().await {
+            Err(error) if told.fails() => {
+                tracing::error!(%error, "the sweep of drafts fails; it is tried again, and told when it goes on");
+            }
+            Ok(_) if told.goes_on() => tracing::info!("the sweep of drafts goes on"),
+            _ => {}
         }
     }
 }
@@ -98,13 +108,14 @@ async fn keep_refusals(common: Common, shutdown: CancellationToken) {
 
 async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Files, shutdown: CancellationToken) {
     let mut turn = pace(FILE_LOOK);
+    let mut told = (Told::default(), Told::default());
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = turn.tick() => {}
             () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
         }
-        reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys);
+        reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys, &mut told);
         if let Some(tls) = &files.tls {
             tls.look();
         }
@@ -118,20 +129,66 @@ fn pace(period: Duration) -> tokio::time::Interval {
     turn
 }
 
-fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path) {
+/// Whether a failure that lasts has been told: an outage is one line when it begins and one when it ends, not one for each try.
+#[derive(Debug, Default)]
+struct Told(bool);
+
+impl Told {
+    /// It fails; whether that is news.
+    const fn fails(&mut self) -> bool {
+        !std::mem::replace(&mut self.0, true)
+    }
+
+    /// It does not fail; whether that is news.
+    const fn goes_on(&mut self) -> bool {
+        std::mem::replace(&mut self.0, false)
+    }
+}
+
+fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path, (ring, set): &mut (Told, Told)) {
     if let Some(broker) = broker {
         match KeyRing::load(dir) {
-            Ok(ring) => broker.replace_keys(ring),
+            Ok(read) => {
+                broker.replace_keys(read);
+                if ring.goes_on() {
+                    tracing::info!("the key files can be read again");
+                }
+            }
             Err(error) => {
-                tracing::error!(%error, "the key files cannot be read; the keys in use stay");
+                if ring.fails() {
+                    tracing::error!(%error, "the key files cannot be read; the keys in use stay");
+                }
                 broker.key_files_unreadable();
             }
         }
     }
     if let Some(proxy) = proxy {
         match read_key_set(dir) {
-            Ok(set) => proxy.verifier.replace_keys(set),
-            Err(error) => tracing::error!(error, "the public keys cannot be read; the keys in use stay"),
+            Ok(read) => {
+                proxy.verifier.replace_keys(read);
+                if set.goes_on() {
+                    tracing::info!("the public keys can be read again");
+                }
+            }
+            Err(error) => {
+                if set.fails() {
+                    tracing::error!(error, "the public keys cannot be read; the keys in use stay");
+                }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_lasts_is_told_once_and_so_is_its_end() {
+        let mut told = Told::default();
+        assert!(!told.goes_on());
+        assert_eq!([told.fails(), told.fails(), told.fails()], [true, false, false]);
+        assert_eq!([told.goes_on(), told.goes_on()], [true, false]);
+        assert!(told.fails());
     }
 }

@@ -2,8 +2,10 @@
 
 mod check;
 mod converse;
+mod descriptors;
 mod keep;
 mod listen;
+mod requests;
 mod scrape;
 mod system;
 
@@ -13,11 +15,12 @@ use std::sync::{Arc, RwLock};
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use check::{check, check_store, no_store, open_store, policy_key_id, read_private};
+pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
@@ -30,12 +33,15 @@ use crate::broker::{self, Broker};
 use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
-use crate::edge::{Admission, Rates, ServerTls};
-use crate::http::{self, Common, CommonParts};
+use crate::edge::{Admission, Limits, Rates, ServerTls};
+use crate::http::{self, Common, CommonParts, Probe};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
+
+/// How many connections the metrics' own address has.
+const SCRAPERS: usize = 32;
 
 /// Which parts of writ a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +110,7 @@ pub struct App {
     admission: Arc<Admission>,
     tasks: TaskTracker,
     requests: Arc<Requests>,
+    probe: Arc<Probe>,
     metrics: Option<TcpListener>,
 }
 
@@ -186,6 +193,7 @@ impl App {
             admission: Arc::new(Admission::new(config.limits.calls)),
             tasks,
             requests: Arc::default(),
+            probe: Arc::default(),
             metrics: None,
         }
     }
@@ -204,7 +212,8 @@ impl App {
             tls: self.tls.clone(),
             rates: self.rates.clone(),
             admission: self.admission.clone(),
-            waiters: Semaphore::new(http::WAITERS),
+            probe: self.probe.clone(),
+            waiters: http::Waiters::default(),
             requests: self.requests.clone(),
         })
     }
@@ -243,6 +252,7 @@ impl App {
             clock: self.outside.clock.clone(),
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
+            probe: self.probe.clone(),
             requests: self.requests.clone(),
             tls: self.tls.clone(),
         };
@@ -305,7 +315,7 @@ impl App {
         if let Some(listener) = self.metrics.take() {
             let (router, shutdown) = (self.metrics_router(), shutdown.clone());
             let inside = Door {
-                limits: self.config.limits.clone(),
+                limits: inside(&self.config.limits),
                 tls: None,
             };
             self.tasks
@@ -332,9 +342,19 @@ impl App {
             None => drop(keeper.await),
         }
         self.settle().await;
+        http::note_all_refusals(&self.common()).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }
         Ok(())
+    }
+}
+
+/// The metrics' own address serves a few who scrape it.
+fn inside(limits: &Limits) -> Limits {
+    Limits {
+        connections: limits.connections.min(SCRAPERS),
+        connections_per_address: limits.connections_per_address.min(SCRAPERS),
+        ..limits.clone()
     }
 }

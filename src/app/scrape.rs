@@ -12,6 +12,7 @@ use crate::broker::Broker;
 use crate::domain::clock::Clock;
 use crate::domain::time::Timestamp;
 use crate::edge::{ServerTls, Standing};
+use crate::http::Probe;
 use crate::metrics::{self, Requests, Snapshot, TimeLeft, Watched};
 use crate::proxy::Proxy;
 use crate::store::Store;
@@ -24,6 +25,7 @@ pub(super) struct Scrape {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) broker: Option<Arc<Broker>>,
     pub(super) proxy: Option<Proxy>,
+    pub(super) probe: Arc<Probe>,
     pub(super) requests: Arc<Requests>,
     pub(super) tls: Option<Arc<ServerTls>>,
 }
@@ -36,10 +38,10 @@ impl Scrape {
 
     async fn snapshot(&self) -> Snapshot {
         let now = self.clock.now();
-        let store_commits = self.store.probe().await;
+        let store_commits = self.probe.ask(&*self.store).await;
         let backlog = self.store.backlog().await;
-        for error in [store_commits.as_ref().err(), backlog.as_ref().err()].into_iter().flatten() {
-            tracing::warn!(%error, "the store was not well when the metrics were read");
+        if let Err(error) = &backlog {
+            tracing::warn!(%error, "the store could not be read for the metrics");
         }
         let mut left = Vec::new();
         let health = self.store.health();
@@ -77,7 +79,11 @@ impl Scrape {
                 .collect();
             left.push(TimeLeft {
                 purpose: "verifying_key",
-                until: latest(valid.iter().map(|key| key.not_after)),
+                until: if valid.is_empty() {
+                    keys.iter().filter_map(|(_, key)| key.not_after).max()
+                } else {
+                    latest(valid.iter().map(|key| key.not_after))
+                },
             });
             watched.push(Watched {
                 name: "verifying_key",
@@ -91,7 +97,12 @@ impl Scrape {
             });
             watched.push(Watched {
                 name: "tls",
-                well: tls.standing(now) == Standing::Good,
+                well: tls.standing(now) != Standing::Expired,
+            });
+            // Readiness tells it as a warning: the old pair serves as well as before.
+            watched.push(Watched {
+                name: "tls_files",
+                well: tls.standing(now) != Standing::Refused,
             });
         }
         Snapshot {

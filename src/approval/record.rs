@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::domain::approval::{Claims, Decision};
-use crate::domain::json::Json;
+use crate::domain::json::{Json, JsonError};
 use crate::domain::name::{Audience, KeyId};
 use crate::domain::principal::ApproverKey;
+use crate::domain::text::deceptive_in_lines;
 use crate::domain::time::Timestamp;
 
 use super::header::Header;
@@ -189,6 +190,12 @@ pub(super) fn check_content(claims: &Claims) -> Result<(), RecordError> {
     }
     if reason.chars().count() > MAX_REASON_CHARS {
         return Err(RecordError::ReasonTooLong);
+    }
+    if let Some(why) = deceptive_in_lines(reason) {
+        return Err(RecordError::ClaimsMalformed(JsonError {
+            pointer: "/apr/reason".to_owned(),
+            reason: why,
+        }));
     }
     if claims.exp <= claims.iat || claims.exp <= claims.nbf {
         return Err(RecordError::TimesDisordered);

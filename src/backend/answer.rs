@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value as Answered;
 use toml::Value;
 
-use super::text::escaped;
 use crate::domain::json::Json;
 use crate::domain::money::MAX_SAFE_INTEGER;
+use crate::domain::text::escaped;
 use crate::settings::Section;
 
 /// What came back from a backend, whole.

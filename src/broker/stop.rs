@@ -6,7 +6,7 @@ use crate::domain::id::StopId;
 use crate::domain::principal::OperationPattern;
 use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
-use crate::store::stop::{LiftStop, PlaceStop, StopRecord, StopStanding, Stops};
+use crate::store::stop::{LiftStop, PlaceStop, StopFilter, StopRecord, StopStanding, Stops};
 use crate::store::{StoreError, insist};
 
 /// A stop that is wished for.
@@ -89,7 +89,13 @@ impl Broker {
     ///
     /// # Errors
     /// [`StopError::Store`].
-    pub async fn stops(&self, caller: &Caller, which: Stops) -> Result<Vec<StopRecord>, StopError> {
-        Ok(self.store.stops(Some(caller.client.tenant.clone()), which).await?)
+    pub async fn stops(&self, caller: &Caller, which: Stops, after: Option<StopId>, limit: u32) -> Result<Vec<StopRecord>, StopError> {
+        let filter = StopFilter {
+            viewer: Some(caller.client.tenant.clone()),
+            which,
+            after,
+            limit,
+        };
+        Ok(self.store.stops(filter).await?)
     }
 }

@@ -40,6 +40,7 @@ impl ConfigArgs {
         let mut faults: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         if let Some(config) = &config {
             let part = check.role.part();
+            faults.extend(app::too_few_files(config).map(|wrong| format!("{wrong}; a service may have another limit than this shell")));
             for result in [
                 app::check(config, part, &context.outside, &config::environment),
                 app::check_store(config, part, &context.outside).await,

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::error::CliError;
 use crate::config;
+use crate::domain::text::escaped;
 
 /// For whom output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,20 +193,7 @@ pub(super) fn raw(text: &str) -> Result<(), CliError> {
 
 /// Text that others wrote, with everything escaped that could move the cursor or turn the direction of reading.
 pub(super) fn shown(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}' | '\u{180e}')
-            || matches!(c, '\u{e0000}'..='\u{e007f}')
-    };
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    escaped(text)
 }
 
 #[cfg(test)]

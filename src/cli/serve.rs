@@ -10,7 +10,7 @@ use super::context::{At, Context};
 use super::error::CliError;
 use super::output::colour;
 use super::signal;
-use crate::app::{App, Part};
+use crate::app::{self, App, Part};
 use crate::config::{self, Config, LogFormat};
 
 /// Run the broker and the proxy.
@@ -62,6 +62,9 @@ impl Serve {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = self.at.load()?;
         log_to_stderr(&config)?;
+        if let Some(wrong) = app::too_few_files(&config) {
+            return Err(CliError::failed(wrong));
+        }
         let stop = signal::stop()?;
         let mut app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
         signal::reload(app.reload())?;

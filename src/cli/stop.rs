@@ -18,8 +18,8 @@ use crate::domain::principal::OperationPattern;
 use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
 use crate::http::{StopStandingView, StopView};
-use crate::store::stop::{LiftStop, PlaceStop, StopRecord, StopStanding, Stops};
-use crate::store::{Rejection, StoreError};
+use crate::store::stop::{LiftStop, PlaceStop, StopFilter, StopRecord, StopStanding, Stops};
+use crate::store::{Rejection, Store, StoreError};
 
 /// Stop something at once: nothing of it is issued, spent or sent from now on, in any process on this store.
 ///
@@ -190,7 +190,7 @@ impl StopsArgs {
             });
         }
         let which = if self.ended { Stops::All } else { Stops::InForce };
-        let stops = store.stops(None, which).await.map_err(CliError::failed)?;
+        let stops = every(&*store, which).await?;
         let views: Vec<StopView> = stops.iter().map(|stop| StopView::at(stop, now)).collect();
         context.out.answer(&json!({ "stops": views }), |out| {
             let rows: Vec<Vec<String>> = stops.iter().map(|stop| row(stop, now)).collect();
@@ -199,6 +199,21 @@ impl StopsArgs {
                 &rows,
             )
         })
+    }
+}
+
+/// Page by page until there are no more.
+async fn every(store: &dyn Store, which: Stops) -> Result<Vec<StopRecord>, CliError> {
+    let mut filter = StopFilter::first(which);
+    let mut all = Vec::new();
+    loop {
+        let page = store.stops(filter.clone()).await.map_err(CliError::failed)?;
+        let is_full = page.len() == filter.limit as usize;
+        filter.after = page.last().map(|stop| stop.id);
+        all.extend(page);
+        if !is_full {
+            return Ok(all);
+        }
     }
 }
 

@@ -15,4 +15,5 @@ pub mod policy;
 pub mod principal;
 pub mod secret;
 pub mod stop;
+pub mod text;
 pub mod time;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::id::{ApprovalId, CredentialId, DraftId};
 use super::name::{ClientId, PrincipalId, TenantId};
 use super::principal::OperationPattern;
+use super::text::deceptive;
 
 /// What a stop covers. Nothing of it is issued, spent or sent while the stop is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,14 +125,14 @@ impl fmt::Display for StopScope {
     }
 }
 
-/// Why something is stopped, resumed or taken back: 1 to 1,000 characters without control characters.
+/// Why something is stopped, resumed or taken back: 1 to 1,000 characters, all of which show as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(from = "String", into = "String")]
 pub struct Reason(String);
 
 /// The text is no reason that anybody could read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("say why in 1 to 1,000 characters, without control characters")]
+#[error("say why in 1 to 1,000 characters on one line, without any that do not show or change the order of what shows")]
 pub struct ReasonError;
 
 impl Reason {
@@ -146,15 +147,15 @@ impl FromStr for Reason {
     type Err = ReasonError;
     fn from_str(text: &str) -> Result<Self, ReasonError> {
         let text = text.trim();
-        let fits = (1..=1000).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        let fits = (1..=1000).contains(&text.chars().count()) && deceptive(text).is_none();
         if fits { Ok(Self(text.to_owned())) } else { Err(ReasonError) }
     }
 }
 
-impl TryFrom<String> for Reason {
-    type Error = ReasonError;
-    fn try_from(text: String) -> Result<Self, ReasonError> {
-        text.parse()
+/// What was written down before is read as it is, or a stop could not be shown: whoever shows it escapes it.
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 
@@ -206,7 +207,13 @@ mod tests {
     #[test]
     fn a_reason_is_words_that_can_be_read_later() {
         assert_eq!(" key stolen ".parse::<Reason>().unwrap().as_str(), "key stolen");
-        for bad in [String::new(), "  ".to_owned(), "a\nb".to_owned(), "x".repeat(1001)] {
+        for bad in [
+            String::new(),
+            "  ".to_owned(),
+            "a\nb".to_owned(),
+            "a\u{202e}b".to_owned(),
+            "x".repeat(1001),
+        ] {
             assert!(bad.parse::<Reason>().is_err(), "{bad:?}");
         }
     }

@@ -14,6 +14,8 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// How long a connection may take for its handshake, and then to bring the head of its next request.
     pub head_timeout: Duration,
+    /// For how long a connection is kept on which nobody shows who they are, however much it is used.
+    pub stranger_timeout: Duration,
     /// Calls of one client.
     pub client: Pace,
     /// Calls from one address that show nobody's secret and nobody's credential, and are written down.
@@ -30,6 +32,7 @@ impl Default for Limits {
             connections: 512,
             connections_per_address: 256,
             head_timeout: Duration::from_secs(10),
+            stranger_timeout: Duration::from_secs(60),
             client: Pace {
                 per_minute: 6_000,
                 burst: 1_000,
@@ -72,6 +75,12 @@ impl Limits {
         if head_timeout < Duration::from_millis(200) || head_timeout > Duration::from_secs(120) {
             section.wrong("head_timeout", "expected from `200ms` to `2m`");
         }
+        let stranger_timeout = section
+            .duration("stranger_timeout", usual.stranger_timeout)
+            .unwrap_or(usual.stranger_timeout);
+        if stranger_timeout < Duration::from_secs(1) || stranger_timeout > Duration::from_secs(3_600) {
+            section.wrong("stranger_timeout", "expected from `1s` to `1h`");
+        }
         let pace = |rate: &str, burst: &str, usual: Pace| {
             let read = |key: &str, usual: u32| {
                 let usual = usize::try_from(usual).unwrap_or(usize::MAX);
@@ -91,6 +100,7 @@ impl Limits {
             connections,
             connections_per_address,
             head_timeout,
+            stranger_timeout,
             client,
             failures,
             all_failures,

@@ -2,6 +2,7 @@
 
 mod admission;
 mod certificate;
+mod connections;
 mod files;
 mod limits;
 mod pace;
@@ -11,9 +12,10 @@ mod tls;
 
 pub use admission::{Admission, Place, Work};
 pub use certificate::{Certificate, CertificateError};
+pub use connections::{Busy, Connections, Seat, Shown};
 pub use files::{Demand, TlsFiles};
 pub use limits::Limits;
 pub use pace::{NOTE_EVERY, Pace, Turn};
 pub use peer::Peer;
-pub use rates::{Rates, Refused, Source, whole_seconds};
+pub use rates::{Fault, Holder, Rates, Refused, Source, whole_seconds};
 pub use tls::{ServerTls, Standing};

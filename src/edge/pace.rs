@@ -160,6 +160,16 @@ impl<K: Eq + Hash + Clone> Paces<K> {
         bucket.is_some_and(|bucket| bucket.lack(self.pace, now) > 0)
     }
 
+    /// All refusals that nobody wrote down yet, due or not: the process ends.
+    pub(super) fn rest(&self) -> Vec<(Option<K>, u64)> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = buckets
+            .iter_mut()
+            .filter(|(_, bucket)| bucket.unnoted > 0)
+            .map(|(key, bucket)| (key.clone(), std::mem::take(&mut bucket.unnoted)));
+        rest.collect()
+    }
+
     /// The refusals that are due to be written down although nobody is refused at this moment; `None` stands for those without a bucket of their own.
     pub(super) fn due(&self, now: Timestamp) -> Vec<(Option<K>, u64)> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

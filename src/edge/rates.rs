@@ -1,4 +1,4 @@
-//! Who may call how often: each client on its own, and whoever shows nothing by where it comes from.
+//! Who may call how often: each client on its own, each holder of a credential too, and whoever shows nothing by where it comes from.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Limits;
 use super::pace::{Paces, Turn};
-use crate::domain::name::ClientId;
+use crate::domain::id::CredentialId;
+use crate::domain::name::{BackendName, ClientId, TenantId};
 use crate::domain::time::Timestamp;
 
 /// How many callers are kept apart.
@@ -36,6 +37,24 @@ impl fmt::Display for Source {
     }
 }
 
+/// Whoever brings a credential that a broker of ours signed. What strangers do does not count against it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// The credential.
+    pub credential: CredentialId,
+    /// Whose it is.
+    pub tenant: TenantId,
+}
+
+/// Why a call with a credential of ours is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The credential is not good for it.
+    Theirs,
+    /// It is, but something stands in the way that the caller is not to blame for: a stop, another execution, the time.
+    Nobodys,
+}
+
 /// Refusals that are to be written down: whose, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
@@ -43,6 +62,18 @@ pub enum Refused {
     Client(Option<ClientId>, u64),
     /// Of callers that showed nothing, from one place; `None` stands for everywhere together.
     Source(Option<Source>, u64),
+    /// Of one credential's holder; `None` stands for those that share a bucket.
+    Holder(Option<Holder>, u64),
+    /// Of the holders of one tenant's credentials together; `None` as above.
+    Tenant(Option<TenantId>, u64),
+    /// Events that a backend signed.
+    Backend(Option<BackendName>, u64),
+}
+
+/// Which of the counts.
+enum Which {
+    Due(Timestamp),
+    All,
 }
 
 /// The rates of one process.
@@ -51,6 +82,11 @@ pub struct Rates {
     clients: Paces<ClientId>,
     failures: Paces<Source>,
     all_failures: Paces<()>,
+    holders: Paces<Holder>,
+    tenants: Paces<TenantId>,
+    /// Refusals that are nobody's fault; only what is written down of them is bounded.
+    conflicts: Paces<Holder>,
+    backends: Paces<BackendName>,
 }
 
 impl Rates {
@@ -61,6 +97,10 @@ impl Rates {
             clients: Paces::new(limits.client, CALLERS),
             failures: Paces::new(limits.failures, CALLERS),
             all_failures: Paces::new(limits.all_failures, 1),
+            holders: Paces::new(limits.failures, CALLERS),
+            tenants: Paces::new(limits.client, CALLERS),
+            conflicts: Paces::new(limits.failures, CALLERS),
+            backends: Paces::new(limits.failures, CALLERS),
         }
     }
 
@@ -83,25 +123,61 @@ impl Rates {
         }
     }
 
+    /// Whether a refusal of this holder would be written down now. Takes nothing.
+    #[must_use]
+    pub fn has_room_for_refusal(&self, holder: &Holder, now: Timestamp) -> bool {
+        let full = self.holders.is_empty(holder, now) || self.tenants.is_empty(&holder.tenant, now);
+        !full && !self.conflicts.is_empty(holder, now)
+    }
+
+    /// A refused call with a credential of ours. [`Turn::Go`] says that it is written down; what is nobody's fault is told as it is either way.
+    pub fn refusal(&self, holder: &Holder, fault: Fault, now: Timestamp) -> Turn {
+        match fault {
+            Fault::Nobodys => self.conflicts.take(holder, now),
+            Fault::Theirs => match self.holders.take(holder, now) {
+                Turn::Go => self.tenants.take(&holder.tenant, now),
+                wait => wait,
+            },
+        }
+    }
+
+    /// A refused event that the backend signed. [`Turn::Go`] says that it is written down; it is answered as it is either way.
+    pub fn event(&self, backend: &BackendName, now: Timestamp) -> Turn {
+        self.backends.take(backend, now)
+    }
+
     /// Refusals that were only counted and are due to be written down.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Vec<Refused> {
-        let clients = self
-            .clients
-            .due(now)
-            .into_iter()
-            .map(|(client, count)| Refused::Client(client, count));
-        let sources = self
-            .failures
-            .due(now)
-            .into_iter()
-            .map(|(source, count)| Refused::Source(source, count));
-        let all = self
-            .all_failures
-            .due(now)
-            .into_iter()
-            .map(|(_, count)| Refused::Source(None, count));
-        clients.chain(sources).chain(all).collect()
+        self.counted(&Which::Due(now))
+    }
+
+    /// All refusals that were only counted: nobody counts on when the process ends.
+    #[must_use]
+    pub fn rest(&self) -> Vec<Refused> {
+        self.counted(&Which::All)
+    }
+
+    fn counted(&self, which: &Which) -> Vec<Refused> {
+        fn of<K: Eq + std::hash::Hash + Clone>(
+            paces: &Paces<K>,
+            which: &Which,
+            refused: impl Fn(Option<K>, u64) -> Refused,
+        ) -> impl Iterator<Item = Refused> {
+            let counts = match which {
+                Which::Due(now) => paces.due(*now),
+                Which::All => paces.rest(),
+            };
+            counts.into_iter().map(move |(key, count)| refused(key, count))
+        }
+        of(&self.clients, which, Refused::Client)
+            .chain(of(&self.failures, which, Refused::Source))
+            .chain(of(&self.all_failures, which, |_, count| Refused::Source(None, count)))
+            .chain(of(&self.holders, which, Refused::Holder))
+            .chain(of(&self.conflicts, which, Refused::Holder))
+            .chain(of(&self.tenants, which, Refused::Tenant))
+            .chain(of(&self.backends, which, Refused::Backend))
+            .collect()
     }
 }
 

@@ -112,12 +112,6 @@ impl ServerTls {
         self.serving.read().unwrap_or_else(PoisonError::into_inner).leaf.clone()
     }
 
-    /// Whole days until the certificate ends, negative once it has. Reads memory only.
-    #[must_use]
-    pub fn certificate_days_left(&self, now: Timestamp) -> i64 {
-        days_left(&self.certificate(), now)
-    }
-
     /// How the certificate stands.
     #[must_use]
     pub fn standing(&self, now: Timestamp) -> Standing {

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::{Authenticated, refused};
 use super::body::{Segment, Strict};
 use super::stops::ReasonBody;
@@ -14,6 +14,7 @@ use super::{BrokerState, Problem};
 use crate::audit::Note;
 use crate::domain::id::ApprovalId;
 use crate::domain::principal::Role;
+use crate::edge::Work;
 use crate::store::stop::RevokedApproval;
 
 /// A signed approval record.
@@ -45,11 +46,11 @@ pub(super) struct AcceptedView {
 )]
 pub(super) async fn accept(
     State(state): State<BrokerState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     body: Result<Strict<ApprovalBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::ApprovalService]).await?;
+    let _place = admit(&state.common, Work::Continue)?;
     let body = match body {
         Ok(body) => body,
         Err(problem) => return Err(refused(&state.common, &caller, Note::RecordDenied, problem).await),

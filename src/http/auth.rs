@@ -1,10 +1,13 @@
 //! Who calls: a registered client by HTTP Basic (RFC 7617, RFC 6749 section 2.3.1), its role, and nothing a request says of itself.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tokio::time::Instant;
 
 use super::rates::{self, ComesFrom};
 use super::{Code, Common, Problem};
@@ -15,7 +18,7 @@ use crate::domain::id::{OperationId, RequestId};
 use crate::domain::name::ClientId;
 use crate::domain::principal::Role;
 use crate::domain::secret::{Secret, constant_time_eq};
-use crate::edge::{Certificate, Peer};
+use crate::edge::{Certificate, Peer, Seat, Shown};
 use crate::store::record::ClientEntry;
 use crate::store::{Op, StoreError};
 
@@ -79,6 +82,8 @@ where
         };
         match entry {
             Some(entry) if good => {
+                let may_stop = entry.client.has_role(Role::Security) || entry.client.has_role(Role::Operator);
+                shows(&parts.extensions, if may_stop { Shown::Guard } else { Shown::Known });
                 rates::client(&common, request, &entry.client.id).await?;
                 Ok(Self {
                     caller: Caller {
@@ -94,7 +99,7 @@ where
                     Code::Unauthenticated,
                     "the client id or its secret is wrong, the client is revoked, or its connection does not show its certificate",
                 );
-                let problem = rates::failed(&common, request, ComesFrom::of(parts), problem).await?;
+                rates::failed(&common, request, ComesFrom::of(parts)).await?;
                 let event =
                     EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
                 // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.
@@ -141,6 +146,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Requested {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         request_id(parts).map(Self)
+    }
+}
+
+/// Tells the connection, if the request came over one, who it is from: it is not closed as a stranger's.
+pub(super) fn shows(request: &Extensions, standing: Shown) {
+    if let Some(seat) = request.get::<Arc<Seat>>() {
+        seat.shows(standing, Instant::now());
     }
 }
 

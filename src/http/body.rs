@@ -77,6 +77,19 @@ where
     }
 }
 
+/// How many a page of a list may have: 1 to 100, and 50 if nothing is said.
+pub(super) fn page_limit(asked: Option<u32>) -> Result<u32, Problem> {
+    match asked.unwrap_or(50) {
+        limit @ 1..=100 => Ok(limit),
+        _ => Err(Problem::new(Code::ParameterInvalid, "limit: expected 1 to 100")),
+    }
+}
+
+/// The last of a full page, after which the next begins; nothing after a page that is not full.
+pub(super) fn next_after<T>(page: &[T], limit: u32, id: impl Fn(&T) -> String) -> Option<String> {
+    (page.len() == limit as usize).then(|| page.last().map(id)).flatten()
+}
+
 /// A query string, decoded into `T`; an unknown or malformed parameter is refused.
 pub(super) struct Params<T>(pub(super) T);
 

@@ -2,17 +2,17 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
-use super::body::Segment;
-use super::drafts::{READERS, only_own, visible};
+use super::body::{Params, Segment, next_after, page_limit};
+use super::drafts::{READERS, only_own};
 use super::view::DraftView;
 use super::{BrokerState, Code, Problem};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
 use crate::domain::name::CaseId;
-use crate::store::intent::DraftFilter;
+use crate::store::intent::{CaseFilter, DraftFilter};
 use crate::store::record::DraftRecord;
 
 /// One step of a case.
@@ -31,84 +31,86 @@ pub(super) struct StepView {
 pub(super) struct CaseView {
     /// The support case.
     case_id: String,
-    /// Whether every step is done or closed, or failed and made good by a later one.
+    /// Whether every step, of whichever page, is done or closed, or failed and made good by a later one.
     complete: bool,
-    /// The steps, oldest first.
+    /// A page of the steps, oldest first.
     steps: Vec<StepView>,
+    /// Pass as `after` for the next page; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-/// Every step of a support case with its state.
+/// Which of its steps.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CaseQuery {
+    /// Only steps after that of this draft.
+    after: Option<String>,
+    /// At most this many, 1 to 100; 50 if not given.
+    limit: Option<u32>,
+}
+
+/// The steps of a support case, each with its state, and whether the whole case is complete.
 #[utoipa::path(
     get, path = "/v1/cases/{id}", operation_id = "show_case", tag = "cases", security(("client" = [])),
-    params(("id" = String, Path, description = "the support case")),
+    params(("id" = String, Path, description = "the support case"), CaseQuery),
     responses(
-        (status = 200, description = "the case", body = CaseView),
+        (status = 200, description = "the case, with a page of its steps", body = CaseView),
     )
 )]
-pub(super) async fn show(State(state): State<BrokerState>, auth: Authenticated, Segment(id): Segment<CaseId>) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    Segment(id): Segment<CaseId>,
+    Params(query): Params<CaseQuery>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
-    let filter = DraftFilter {
-        tenant: Some(caller.client.tenant.clone()),
-        case_id: Some(id.clone()),
-        maker: only_own(&caller.client).then(|| caller.client.id.clone()),
-        limit: PAGE,
-        ..DraftFilter::default()
+    let limit = page_limit(query.limit)?;
+    let after = query.after.map(|text| text.parse()).transpose();
+    let after = after.map_err(|error: crate::domain::id::IdError| Problem::new(Code::ParameterInvalid, format!("after: {error}")))?;
+    let (tenant, maker) = (
+        caller.client.tenant.clone(),
+        only_own(&caller.client).then(|| caller.client.id.clone()),
+    );
+    let store = &state.common.store;
+    let whole = CaseFilter {
+        case_id: id.clone(),
+        tenant: tenant.clone(),
+        maker: maker.clone(),
     };
-    let drafts = every(&state, filter).await?;
-    let seen: Vec<DraftRecord> = drafts.into_iter().filter_map(|d| visible(Some(d), &caller.client).ok()).collect();
-    if seen.is_empty() {
+    let standing = store.case_standing(whole).await?;
+    if standing.steps == 0 {
         return Err(Problem::new(Code::NotFound, "there is no such thing, or it is not yours"));
     }
-    let steps: Vec<StepView> = seen
-        .iter()
-        .map(|draft| {
-            let (status, next) = standing(draft);
-            StepView {
-                status,
-                next,
-                draft: DraftView::of(draft, &caller.client),
-            }
-        })
-        .collect();
-    let complete = seen.iter().enumerate().all(|(index, draft)| match standing(draft).0 {
-        "done" | "closed" => true,
-        "failed" => seen.iter().skip(index + 1).any(|later| is_made_good(draft, later)),
-        _ => false,
+    let page = DraftFilter {
+        tenant: Some(tenant),
+        case_id: Some(id.clone()),
+        maker,
+        after,
+        limit,
+        ..DraftFilter::default()
+    };
+    let drafts = store.drafts(page).await?;
+    let steps = drafts.iter().map(|draft| {
+        let (status, next) = step(draft);
+        StepView {
+            status,
+            next,
+            draft: DraftView::of(draft, &caller.client),
+        }
     });
     Ok(axum::Json(CaseView {
         case_id: id.to_string(),
-        complete,
-        steps,
+        complete: standing.complete,
+        steps: steps.collect(),
+        next: next_after(&drafts, limit, |draft| draft.id.to_string()),
     })
     .into_response())
 }
 
-/// How many drafts are read at a time.
-const PAGE: u32 = 200;
-
-/// Every draft that the filter finds, page by page.
-async fn every(state: &BrokerState, mut filter: DraftFilter) -> Result<Vec<DraftRecord>, Problem> {
-    let mut all = Vec::new();
-    loop {
-        let page = state.common.store.drafts(filter.clone()).await?;
-        let full = page.len() == filter.limit as usize;
-        filter.after = page.last().map(|draft| draft.id);
-        all.extend(page);
-        if !full {
-            return Ok(all);
-        }
-    }
-}
-
-/// Whether a later step did what a failed one was to do.
-fn is_made_good(failed: &DraftRecord, later: &DraftRecord) -> bool {
-    let same_thing = later.resource.kind == failed.resource.kind && later.resource.id == failed.resource.id;
-    let same_wish = later.operation == failed.operation && later.amount == failed.amount && later.fields == failed.fields;
-    same_thing && same_wish && standing(later).0 == "done"
-}
-
 /// Where a step stands, and what to do about it.
-fn standing(draft: &DraftRecord) -> (&'static str, &'static str) {
+fn step(draft: &DraftRecord) -> (&'static str, &'static str) {
     match (draft.state, draft.execution.as_ref().map(|e| e.state)) {
         (DraftState::Proposed, _) => ("waiting", "propose it again; the open draft is answered"),
         (DraftState::AwaitingApproval, _) => ("waiting", "wait for the approval"),

@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::{Authenticated, refused};
-use super::body::{Params, Segment, Strict};
+use super::body::{Params, Segment, Strict, next_after, page_limit};
 use super::view::{DraftPage, DraftView};
 use super::{BrokerState, Code, Problem, wait};
 use crate::audit::Note;
@@ -20,6 +20,8 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::DraftState;
 use crate::domain::name::{CaseId, OperationName, PrincipalId};
 use crate::domain::principal::{Client, Role};
+use crate::domain::text::deceptive;
+use crate::edge::Work;
 use crate::store::intent::DraftFilter;
 use crate::store::record::DraftRecord;
 
@@ -83,12 +85,12 @@ impl TryFrom<String> for ReasonCode {
 )]
 pub(super) async fn propose(
     State(state): State<BrokerState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     headers: HeaderMap,
     body: Result<Strict<ProposeBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let _place = admit(&state.common, Work::Begin)?;
     let request = match body.and_then(|body| proposal(&headers, body)) {
         Ok(request) => request,
         Err(problem) => return Err(refused(&state.common, &caller, Note::ProposeDenied, problem).await),
@@ -114,8 +116,9 @@ fn proposal(headers: &HeaderMap, body: Strict<ProposeBody>) -> Result<ProposeReq
 
 /// At most 16 pieces of evidence: a draft is kept for ever.
 fn evidence(pieces: Vec<Evidence>) -> Result<Vec<Evidence>, Problem> {
-    if pieces.len() > 16 || pieces.iter().any(|piece| piece.kind.is_empty() || piece.kind.len() > 64) {
-        let detail = "at most 16 pieces, each of a kind of 1 to 64 bytes";
+    let unfit = |kind: &str| kind.is_empty() || kind.len() > 64 || deceptive(kind).is_some();
+    if pieces.len() > 16 || pieces.iter().any(|piece| unfit(&piece.kind)) {
+        let detail = "at most 16 pieces, each of a kind of 1 to 64 bytes that show as they are";
         return Err(Problem::at(Code::JsonInvalid, "/evidence", detail));
     }
     Ok(pieces)
@@ -162,7 +165,7 @@ pub(super) async fn show(
     let wait = wait::wish(query.wait)?;
     let read = || async { visible(state.common.store.draft(id).await?, &caller.client) };
     let decided = |draft: &DraftRecord| !matches!(draft.state, DraftState::Proposed | DraftState::AwaitingApproval);
-    let draft = wait::until(&state.common, wait, read, decided).await?;
+    let draft = wait::until(&state.common, &caller.client.id, wait, read, decided).await?;
     Ok(axum::Json(DraftView::of(&draft, &caller.client)).into_response())
 }
 
@@ -196,11 +199,11 @@ pub(super) async fn bytes(
 )]
 pub(super) async fn withdraw(
     State(state): State<BrokerState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<DraftId>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let _place = admit(&state.common, Work::Continue)?;
     let draft = state.broker.withdraw(&caller, id).await?;
     Ok(axum::Json(DraftView::of(&draft, &caller.client)).into_response())
 }
@@ -236,10 +239,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
     let wrong = |what: &str, why: &str| Problem::new(Code::ParameterInvalid, format!("{what}: {why}"));
-    let limit = match query.limit.unwrap_or(50) {
-        limit @ 1..=100 => limit,
-        _ => return Err(wrong("limit", "expected 1 to 100")),
-    };
+    let limit = page_limit(query.limit)?;
     let in_state = match &query.state {
         None => None,
         Some(text) => {
@@ -265,9 +265,7 @@ pub(super) async fn list(
         limit,
     };
     let drafts = state.common.store.drafts(filter).await?;
-    let next = (drafts.len() == limit as usize)
-        .then(|| drafts.last().map(|d| d.id.to_string()))
-        .flatten();
+    let next = next_after(&drafts, limit, |draft| draft.id.to_string());
     let drafts = drafts.iter().map(|d| DraftView::of(d, &caller.client)).collect();
     Ok(axum::Json(DraftPage { drafts, next }).into_response())
 }

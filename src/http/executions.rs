@@ -1,13 +1,13 @@
 //! Executions: spend a credential, watch what comes of it, and say what was found out.
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::admission::Admitted;
-use super::auth::{Authenticated, Requested, bearer};
+use super::admission::admit;
+use super::auth::{Authenticated, Requested, bearer, shows};
 use super::body::{Params, Segment, Strict};
 use super::rates::{self, ComesFrom};
 use super::view::ExecutionView;
@@ -16,6 +16,7 @@ use crate::domain::id::{DraftId, ExecutionId, OperationId, RequestId};
 use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
+use crate::edge::{Holder, Shown, Work};
 use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
@@ -44,47 +45,57 @@ pub(super) struct ExecuteBody {
 )]
 pub(super) async fn execute(
     State(state): State<ProxyState>,
-    admitted: Admitted,
-    Requested(request): Requested,
+    Requested(id): Requested,
     from: ComesFrom,
-    headers: HeaderMap,
     Params(query): Params<WaitQuery>,
-    body: Result<Strict<ExecuteBody>, Problem>,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let denial = if state.common.rates.has_room_for_failure(from.0, state.common.clock.now()) {
-        Denial::Noted
-    } else {
-        Denial::Counted
+    let Some(token) = bearer(request.headers()) else {
+        return Err(stranger(&state, id, from, ExecuteError::Missing).await);
     };
-    let Some(token) = bearer(&headers) else {
-        let error = state.proxy.refuse_without_credential(request, denial).await;
-        return Err(refused(&state.common, request, from, error).await);
-    };
+    let connection = request.extensions().clone();
     let wait = wait::wish(query.wait)?;
-    let body = body?.value;
+    let body: ExecuteBody = Strict::from_request(request, &state).await?.value;
     let subject = match (body.draft_id, body.draft) {
         (Some(id), None) => Subject::Id(id),
         (None, Some(document)) => Subject::Document(document),
         _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
     };
+    let credential = match state.proxy.recognise(&token) {
+        Ok(credential) => credential,
+        Err(error) => return Err(stranger(&state, id, from, error).await),
+    };
+    shows(&connection, Shown::Known);
+    let place = admit(&state.common, Work::Execute)?;
+    let holder = Holder {
+        credential: credential.grant().credential,
+        tenant: credential.grant().resource.tenant.clone(),
+    };
     let asked = ExecuteRequest {
-        token,
+        credential,
         subject,
-        request,
-        denial,
+        request: id,
+        denial: noted(state.common.rates.has_room_for_refusal(&holder, state.common.clock.now())),
     };
     let execution = match state.proxy.execute(asked).await {
         Ok(execution) => execution,
-        Err(error) => return Err(refused(&state.common, request, from, error).await),
+        Err(error) => {
+            let problem = Problem::from(error);
+            return Err(if problem.code.status() >= 500 {
+                problem
+            } else {
+                rates::refused(&state.common, id, &holder, problem).await
+            });
+        }
     };
     // What is left is waiting, which takes nobody's place.
-    drop(admitted);
+    drop(place);
     let execution = if wait.is_zero() {
         execution
     } else {
         let id = execution.id;
         let read = || async { state.common.store.execution(id).await?.ok_or_else(not_found) };
-        wait::until(&state.common, wait, read, is_over).await?
+        wait::until(&state.common, &execution.maker, wait, read, is_over).await?
     };
     let status = if is_over(&execution) {
         StatusCode::OK
@@ -95,15 +106,19 @@ pub(super) async fn execute(
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
 }
 
-/// The answer to a call that executed nothing; from where too many come it is that there are too many.
-async fn refused(common: &Common, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
-    let problem = Problem::from(error);
+/// The answer to a call without a credential of ours; from where too many come it is that there are too many.
+async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
+    let common = &state.common;
+    let denial = noted(common.rates.has_room_for_failure(from.0, common.clock.now()));
+    let problem = Problem::from(state.proxy.refuse(request, denial, error).await);
     if problem.code.status() >= 500 {
         return problem;
     }
-    rates::failed(common, request, from, problem)
-        .await
-        .unwrap_or_else(|too_many| too_many)
+    rates::failed(common, request, from).await.err().unwrap_or(problem)
+}
+
+const fn noted(has_room: bool) -> Denial {
+    if has_room { Denial::Noted } else { Denial::Counted }
 }
 
 /// How long to wait for an outcome.
@@ -155,7 +170,7 @@ pub(super) async fn show(
         }
     };
     let done = |execution: &ExecutionRecord| watched.map_or_else(|| is_over(execution), |state| execution.state != state);
-    let execution = wait::until(&state.common, wait, read, done).await?;
+    let execution = wait::until(&state.common, &caller.client.id, wait, read, done).await?;
     Ok(axum::Json(ExecutionView::from(&execution)).into_response())
 }
 
@@ -193,12 +208,12 @@ pub(super) enum ResolveOutcome {
 )]
 pub(super) async fn resolve(
     State(state): State<ProxyState>,
-    Admitted(_place): Admitted,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
     body: Strict<ResolveBody>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Operator]).await?;
+    let _place = admit(&state.common, Work::Execute)?;
     visible(&state.common, id, &caller.client).await?;
     let resolution = match body.value.outcome {
         ResolveOutcome::Applied => Resolution::Applied,
@@ -213,7 +228,9 @@ pub(super) async fn resolve(
     let execution = proxy::resolve(&*state.common.store, op, id, resolution, &evidence, reference)
         .await
         .map_err(|error| match error {
-            ResolveError::EvidenceMissing => Problem::at(Code::JsonInvalid, "/evidence", error.to_string()),
+            ResolveError::EvidenceMissing | ResolveError::EvidenceDeceptive(_) => {
+                Problem::at(Code::JsonInvalid, "/evidence", error.to_string())
+            }
             ResolveError::ReferenceMalformed => Problem::at(Code::JsonInvalid, "/reference", error.to_string()),
             ResolveError::Store(error) => error.into(),
         })?;

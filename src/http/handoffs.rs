@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
-use super::body::{Params, Segment};
+use super::body::{Params, Segment, next_after, page_limit};
 use super::view::{AmountView, ExecutionView, ResourceView};
 use super::{Code, Problem, ProxyState};
 use crate::domain::draft::DraftDocument;
@@ -303,10 +303,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(READERS).await?;
     let wrong = |what: &str, why: &str| Problem::new(Code::ParameterInvalid, format!("{what}: {why}"));
-    let limit = match query.limit.unwrap_or(50) {
-        limit @ 1..=100 => limit,
-        _ => return Err(wrong("limit", "expected 1 to 100")),
-    };
+    let limit = page_limit(query.limit)?;
     let case = match query.status.as_deref() {
         None | Some("open") => Some(Case::Open),
         Some("closed") => Some(Case::Closed),
@@ -331,9 +328,7 @@ pub(super) async fn list(
         limit,
     };
     let found = state.common.store.handoffs(filter).await?;
-    let next = (found.len() == limit as usize)
-        .then(|| found.last().map(|e| e.id.to_string()))
-        .flatten();
+    let next = next_after(&found, limit, |execution| execution.id.to_string());
     let now = state.common.clock.now();
     let handoffs = found.iter().filter_map(|execution| HandoffLine::of(execution, now)).collect();
     Ok(axum::Json(HandoffPage { handoffs, next }).into_response())

@@ -30,7 +30,6 @@ use axum::extract::{DefaultBodyLimit, FromRef, MatchedPath, Request};
 use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -39,10 +38,11 @@ pub(crate) use approvals::RevokedView;
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
-pub use rates::note_refusals;
+pub use rates::{note_all_refusals, note_refusals};
+pub use status::Probe;
 pub(crate) use stops::{StopStandingView, StopView};
 pub(crate) use view::{DraftView, ExecutionView};
-pub use wait::WAITERS;
+pub use wait::{WAITERS, WAITERS_OF_A_CLIENT, Waiters};
 
 use crate::broker::Broker;
 use crate::domain::clock::{Clock, Entropy};
@@ -78,8 +78,10 @@ pub struct CommonParts {
     pub rates: Arc<Rates>,
     /// How many calls that change something are worked on at once.
     pub admission: Arc<Admission>,
+    /// Whether the store commits, asked now and then.
+    pub probe: Arc<Probe>,
     /// Places for calls that wait for a change.
-    pub waiters: Semaphore,
+    pub waiters: Waiters,
     /// Counts what is answered.
     pub requests: Arc<Requests>,
 }
@@ -199,12 +201,12 @@ pub fn router(common: Common, broker: Option<Arc<Broker>>, proxy: Option<Proxy>)
         .layer(middleware::from_fn_with_state(common, identify))
 }
 
-/// Gives the request an id, says it back, and writes one line about how it ended. Never a body, a query or a header's value.
+/// Gives the request an id, says it back, and writes one line about how it ended. Of what the caller wrote it holds nothing: the path's pattern stands for the
+/// path.
 async fn identify(axum::extract::State(common): axum::extract::State<Common>, mut request: Request, next: Next) -> Response {
     let id = RequestId::generate(&*common.clock, &*common.entropy);
     request.extensions_mut().insert(id);
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -221,7 +223,7 @@ async fn identify(axum::extract::State(common): axum::extract::State<Common>, mu
     common
         .requests
         .answered(known_method(&method), &route, response.status().as_u16(), took);
-    tracing::info!(request.id = %id, %method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
+    tracing::info!(request.id = %id, method = known_method(&method), route, status = response.status().as_u16(), took_ms = took.as_millis(), "answered a request");
     if let Ok(value) = id.to_string().parse() {
         response.headers_mut().insert("x-request-id", value);
     }

@@ -1,9 +1,15 @@
 //! The API's description (OpenAPI 3.1), generated from the handlers.
 
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::Problem;
 use super::problem::{OauthError, ProblemBody};
 use super::refusals;
 
@@ -59,6 +65,30 @@ pub fn document() -> utoipa::openapi::OpenApi {
     get, path = "/openapi.json", operation_id = "openapi", tag = "status",
     responses((status = 200, description = "the API's description (OpenAPI 3.1)", body = Object, content_type = "application/json"))
 )]
-pub(super) async fn serve() -> axum::Json<utoipa::openapi::OpenApi> {
-    axum::Json(document())
+pub(super) async fn serve() -> Response {
+    match text() {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => Problem::internal(&error).into_response(),
+    }
+}
+
+/// The document as text, made once: anybody may ask for it, and all answers share its bytes.
+fn text() -> Result<Bytes, serde_json::Error> {
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    if let Some(text) = TEXT.get() {
+        return Ok(text.clone());
+    }
+    let made = Bytes::from(serde_json::to_vec(&document())?);
+    Ok(TEXT.get_or_init(|| made).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_shares_the_bytes_of_one_document() {
+        let (first, second) = (text().unwrap(), text().unwrap());
+        assert!(first.len() > 10_000 && first.as_ptr() == second.as_ptr());
+    }
 }

@@ -9,8 +9,8 @@ use super::auth::note;
 use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::domain::id::RequestId;
-use crate::domain::name::ClientId;
-use crate::edge::{Peer, Refused, Source, Turn, whole_seconds};
+use crate::domain::name::{BackendName, ClientId};
+use crate::edge::{Fault, Holder, Peer, Refused, Source, Turn, whole_seconds};
 
 /// Where a request comes from. Requests that came over no connection share one place.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +44,11 @@ pub(super) async fn client(common: &Common, request: RequestId, client: &ClientI
     }
 }
 
-/// The answer to a call that showed nobody's secret, or no good credential: its own problem, or, from where too many of them come, that there are
-/// too many. The first is for the caller to write down.
-pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom, problem: Problem) -> Result<Problem, Problem> {
+/// Counts a call that showed nobody's secret, no good credential or no good signature, which is then for the caller to write down; from where too many
+/// of them come, the answer that there are too many.
+pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom) -> Result<(), Problem> {
     match common.rates.failure(from.0, common.clock.now()) {
-        Turn::Go => Ok(problem),
+        Turn::Go => Ok(()),
         Turn::Wait { wait, note: count } => {
             if let Some(count) = count {
                 tell(common, Some(request), Refused::Source(Some(from.0), count)).await;
@@ -60,9 +60,52 @@ pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom,
     }
 }
 
+/// The answer to a refused call with a credential that a broker of ours signed: its own problem, unless the holder itself has brought too many that
+/// are no good. What nobody is to blame for is answered as it is, however often.
+pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder, problem: Problem) -> Problem {
+    let fault = if problem.code.status() == 409 {
+        Fault::Nobodys
+    } else {
+        Fault::Theirs
+    };
+    let Turn::Wait { wait, note: count } = common.rates.refusal(holder, fault, common.clock.now()) else {
+        return problem;
+    };
+    if let Some(count) = count {
+        tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
+    }
+    match fault {
+        Fault::Nobodys => problem,
+        Fault::Theirs => {
+            let too_many = "the credential was refused too often; exchange the approval again, or wait as long as Retry-After says";
+            Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait))
+        }
+    }
+}
+
+/// Whether the refusal of an event that its backend signed is written down; otherwise it is counted.
+pub(super) async fn event(common: &Common, request: RequestId, backend: &BackendName) -> bool {
+    match common.rates.event(backend, common.clock.now()) {
+        Turn::Go => true,
+        Turn::Wait { note: count, .. } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Backend(Some(backend.clone()), count)).await;
+            }
+            false
+        }
+    }
+}
+
 /// Writes down the refusals that were only counted, once they are due.
 pub async fn note_refusals(common: &Common) {
     for refused in common.rates.due(common.clock.now()) {
+        tell(common, None, refused).await;
+    }
+}
+
+/// Writes down all refusals that were only counted; for the end of the process.
+pub async fn note_all_refusals(common: &Common) {
+    for refused in common.rates.rest() {
         tell(common, None, refused).await;
     }
 }
@@ -71,7 +114,9 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
     // Auditors see their own tenant's clients only. A client that cannot be read now is told of without.
     let tenant = match &refused {
         Refused::Client(Some(client), _) => common.store.client(client).await.ok().flatten().map(|entry| entry.client.tenant),
-        Refused::Client(None, _) | Refused::Source(..) => None,
+        Refused::Holder(holder, _) => holder.as_ref().map(|holder| holder.tenant.clone()),
+        Refused::Tenant(tenant, _) => tenant.clone(),
+        Refused::Client(None, _) | Refused::Source(..) | Refused::Backend(..) => None,
     };
     let (actor, subject, count) = match refused {
         Refused::Client(Some(client), count) => (Actor::new(ActorKind::Client, client.as_str()), None, count),
@@ -80,6 +125,15 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
             let subject = source.map_or_else(|| "everywhere".to_owned(), |source| source.to_string());
             (Actor::new(ActorKind::Anonymous, "source"), Some(subject), count)
         }
+        Refused::Holder(holder, count) => {
+            let subject = holder.map_or_else(|| "many".to_owned(), |holder| holder.credential.to_string());
+            (Actor::new(ActorKind::Anonymous, "bearer"), Some(subject), count)
+        }
+        Refused::Backend(backend, count) => {
+            let subject = backend.map_or_else(|| "many".to_owned(), |backend| backend.to_string());
+            (Actor::new(ActorKind::Anonymous, "webhook"), Some(subject), count)
+        }
+        Refused::Tenant(_, count) => (Actor::new(ActorKind::Anonymous, "bearer"), Some("many".to_owned()), count),
     };
     let event = EventBody {
         subject,

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::Authenticated;
 use super::body::Strict;
 use super::view::ResourceView;
@@ -13,6 +13,7 @@ use super::{Problem, ProxyState};
 use crate::domain::json::Json;
 use crate::domain::name::{CaseId, OperationName};
 use crate::domain::principal::Role;
+use crate::edge::Work;
 use crate::proxy::ReadRequest;
 
 /// What to read.
@@ -49,13 +50,9 @@ pub(super) struct ReadView {
         (status = 200, description = "the declared fields", body = ReadView),
     )
 )]
-pub(super) async fn read(
-    State(state): State<ProxyState>,
-    Admitted(_place): Admitted,
-    auth: Authenticated,
-    body: Strict<ReadBody>,
-) -> Result<Response, Problem> {
+pub(super) async fn read(State(state): State<ProxyState>, auth: Authenticated, body: Strict<ReadBody>) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let _place = admit(&state.common, Work::Begin)?;
     let request = ReadRequest {
         operation: body.value.operation,
         parameters: body.value.parameters,

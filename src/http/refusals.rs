@@ -197,7 +197,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("show_stop", &[CLIENT, ONE]),
     ("resume_stop", &[CLIENT, BODY, ONE, CHANGE, &[C::StopOfAllTenants]]),
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
-    ("show_case", &[CLIENT, ONE]),
+    ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
 ];
 

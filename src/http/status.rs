@@ -1,10 +1,13 @@
 //! Alive, and ready: two questions with two answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::problem::ProblemBody;
@@ -12,7 +15,57 @@ use super::{Code, Common, Problem};
 use crate::broker::Broker;
 use crate::edge::Standing;
 use crate::proxy::Proxy;
+use crate::store::Store;
 use crate::store::health::{ClockState, FileState};
+
+/// Whether the store commits. To find out is a write: anybody may ask, and only so many are made.
+#[derive(Debug)]
+pub struct Probe(Mutex<Probed>);
+
+#[derive(Debug)]
+struct Probed {
+    /// When the next one may be made that is not among the first few.
+    full_at: Instant,
+    last: Result<(), DoesNotCommit>,
+}
+
+/// The store did not commit when it was asked last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the store does not commit")]
+pub struct DoesNotCommit;
+
+/// So many probes at once, and then one in [`PROBE_EVERY`].
+const PROBES: u32 = 5;
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self(Mutex::new(Probed {
+            full_at: Instant::now(),
+            last: Ok(()),
+        }))
+    }
+}
+
+impl Probe {
+    /// Whether it commits, or did so within the last second.
+    ///
+    /// # Errors
+    /// [`DoesNotCommit`]; why is in the log, once for each probe.
+    pub async fn ask(&self, store: &dyn Store) -> Result<(), DoesNotCommit> {
+        // Whoever comes meanwhile waits for the same answer.
+        let mut probed = self.0.lock().await;
+        let full_at = probed.full_at.max(Instant::now()) + PROBE_EVERY;
+        if full_at <= Instant::now() + PROBE_EVERY * PROBES {
+            probed.full_at = full_at;
+            probed.last = store.probe().await.map_err(|error| {
+                tracing::error!(%error, "the store cannot commit");
+                DoesNotCommit
+            });
+        }
+        probed.last
+    }
+}
 
 /// What readiness looks at.
 #[derive(Clone)]
@@ -73,20 +126,12 @@ pub(super) async fn healthz() -> axum::Json<StatusView> {
 pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     let mut checks = Vec::new();
     let ok = || "ok".to_owned();
-    let probed = checked.common.store.probe().await;
+    let probed = checked.common.probe.ask(&*checked.common.store).await;
     let health = checked.common.store.health();
     let store = match (probed, &health.file) {
         (Ok(()), FileState::Sound) => ok(),
-        (probed, FileState::Failed(trouble)) => {
-            if let Err(error) = probed {
-                tracing::error!(%error, "the store cannot commit");
-            }
-            trouble.to_string()
-        }
-        (Err(error), FileState::Sound) => {
-            tracing::error!(%error, "the store cannot commit");
-            "it cannot commit; the log says why".to_owned()
-        }
+        (_, FileState::Failed(trouble)) => trouble.to_string(),
+        (Err(DoesNotCommit), FileState::Sound) => "it cannot commit; the log says why".to_owned(),
     };
     let clock = match health.clock {
         ClockState::Steady => ok(),

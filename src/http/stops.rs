@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Authenticated;
-use super::body::{Params, Segment, Strict};
+use super::body::{Params, Segment, Strict, next_after, page_limit};
 use super::view::{AmountView, ResourceView};
 use super::{BrokerState, Code, Problem};
 use crate::broker::StopRequest;
@@ -209,11 +209,14 @@ impl StopStandingView {
     }
 }
 
-/// Stops.
+/// A page of stops.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StopList {
+pub(super) struct StopPage {
     /// The stops, oldest first.
     stops: Vec<StopView>,
+    /// Pass as `after` for the next page; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// Stop something. Once this is answered nothing that the stop covers is issued, spent or sent; what may have been sent before is in the answer.
@@ -240,13 +243,17 @@ pub(super) struct ListQuery {
     /// `true` lists those that have ended too.
     #[serde(default)]
     ended: bool,
+    /// Only stops after this one.
+    after: Option<String>,
+    /// At most this many, 1 to 100; 50 if not given.
+    limit: Option<u32>,
 }
 
 /// The stops that concern the caller's tenant, oldest first.
 #[utoipa::path(
     get, path = "/v1/stops", operation_id = "list_stops", tag = "stops", security(("client" = [])), params(ListQuery),
     responses(
-        (status = 200, description = "the stops", body = StopList),
+        (status = 200, description = "a page of stops", body = StopPage),
     )
 )]
 pub(super) async fn list(
@@ -256,10 +263,14 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(WATCHERS).await?;
     let which = if query.ended { Stops::All } else { Stops::InForce };
-    let stops = state.broker.stops(&caller, which).await?;
+    let limit = page_limit(query.limit)?;
+    let after = query.after.map(|text| text.parse()).transpose();
+    let after = after.map_err(|error: crate::domain::id::IdError| Problem::new(Code::ParameterInvalid, format!("after: {error}")))?;
+    let stops = state.broker.stops(&caller, which, after, limit).await?;
+    let next = next_after(&stops, limit, |stop| stop.id.to_string());
     let now = state.common.clock.now();
     let stops = stops.iter().map(|stop| StopView::at(stop, now)).collect();
-    Ok(axum::Json(StopList { stops }).into_response())
+    Ok(axum::Json(StopPage { stops, next }).into_response())
 }
 
 /// A stop, and what is in flight now of what it covers.

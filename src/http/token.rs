@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::admission::Admitted;
+use super::admission::admit;
 use super::auth::{Authenticated, refused};
 use super::body;
 use super::{BrokerState, Code, Problem};
@@ -15,6 +15,7 @@ use crate::audit::Note;
 use crate::broker::{ExchangeRequest, SubjectToken};
 use crate::domain::json::Json;
 use crate::domain::principal::Role;
+use crate::edge::Work;
 
 /// The grant type of token exchange.
 pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -69,19 +70,8 @@ pub(super) struct ExchangeView {
         (status = 200, description = "the credential", body = ExchangeView),
     )
 )]
-pub(super) async fn exchange(
-    State(state): State<BrokerState>,
-    place: Result<Admitted, Problem>,
-    auth: Result<Authenticated, Problem>,
-    request: Request,
-) -> Response {
-    let place = match place {
-        Ok(place) => place,
-        Err(problem) => return problem.into_oauth(),
-    };
-    let exchanged = exchange_inner(&state, auth, request).await;
-    drop(place);
-    match exchanged {
+pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {
+    match exchange_inner(&state, auth, request).await {
         Ok(view) => (
             [(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")],
             axum::Json(view),
@@ -93,7 +83,9 @@ pub(super) async fn exchange(
 
 async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem>, request: Request) -> Result<ExchangeView, Problem> {
     let caller = auth?.with_role(&[Role::Orchestrator]).await?;
-    let asked = match form(state, request).await.and_then(exchange_request) {
+    let form = form(state, request).await;
+    let _place = admit(&state.common, Work::Continue)?;
+    let asked = match form.and_then(exchange_request) {
         Ok(asked) => asked,
         Err(problem) => return Err(refused(&state.common, &caller, Note::ExchangeDenied, problem).await),
     };

@@ -5,10 +5,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::auth::Requested;
+use super::auth::{Requested, shows};
 use super::body;
+use super::rates::{self, ComesFrom};
 use super::{Code, Problem, ProxyState};
-use crate::proxy::Taken;
+use crate::domain::id::RequestId;
+use crate::edge::Shown;
+use crate::proxy::{EventDenied, Taken, Teller};
 use crate::store::record::EventFinding;
 
 /// What became of an event.
@@ -45,12 +48,37 @@ impl From<Taken> for TakenView {
 pub(super) async fn take(
     State(state): State<ProxyState>,
     Requested(id): Requested,
+    from: ComesFrom,
     backend: Result<Path<String>, axum::extract::rejection::PathRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
     let Path(backend) = backend.map_err(|_| Problem::new(Code::NotFound, "no backend of this name sends events here"))?;
     let headers = request.headers().clone();
+    let connection = request.extensions().clone();
     let bytes = body::bytes(request, &state).await?;
-    let taken = state.proxy.take_event(&backend, &headers, &bytes, id).await?;
+    let taken = match state.proxy.take_event(&backend, &headers, &bytes, id).await {
+        Ok(taken) => taken,
+        Err(denied) => return Err(refused(&state, id, from, &backend, denied).await),
+    };
+    shows(&connection, Shown::Known);
     Ok(axum::Json(TakenView::from(taken)).into_response())
+}
+
+/// The answer to an event that was not taken. Too many that nobody signed are answered so; both kinds are written down only so often.
+async fn refused(state: &ProxyState, request: RequestId, from: ComesFrom, backend: &str, denied: EventDenied) -> Problem {
+    let is_noted = match state.proxy.teller(backend, &denied) {
+        None => false,
+        Some(Teller::Stranger) => match rates::failed(&state.common, request, from).await {
+            Ok(()) => true,
+            Err(too_many) => return too_many,
+        },
+        Some(Teller::Backend) => match backend.parse() {
+            Ok(name) => rates::event(&state.common, request, &name).await,
+            Err(_) => false,
+        },
+    };
+    if is_noted {
+        state.proxy.note_event_denied(backend, &denied, request).await;
+    }
+    denied.into()
 }

@@ -19,7 +19,7 @@ pub use handoff::{Action, LookFor, Reason, actions, look_for};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{Denial, ExecuteError, ExecuteRequest, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
-pub use told::{EventDenied, Taken};
+pub use told::{EventDenied, Taken, Teller};
 
 use crate::audit::{Actor, EventBody};
 use crate::backend::{Backends, Clients, Operation, Replay};

@@ -12,7 +12,7 @@ use crate::domain::secret::Secret;
 use crate::store::intent::{Redeem, Redeemed};
 use crate::store::record::{DraftRecord, ExecutionRecord};
 use crate::store::{Rejection, StoreError};
-use crate::token::{GrantResource, RequestFacts, TokenError};
+use crate::token::{GrantResource, RequestFacts, SignedCredential, TokenError};
 
 /// What is to be executed.
 #[derive(Debug, Clone)]
@@ -26,8 +26,8 @@ pub enum Subject {
 /// A call of the execute endpoint.
 #[derive(Debug)]
 pub struct ExecuteRequest {
-    /// The bearer token.
-    pub token: Secret,
+    /// The bearer token, whose signature is right.
+    pub credential: SignedCredential,
     /// What is to be executed.
     pub subject: Subject,
     /// The HTTP request.
@@ -93,11 +93,23 @@ impl Proxy {
         work.await.unwrap_or(Err(ExecuteError::BrokeOff))
     }
 
+    /// Whether a token is a credential at all: one that a broker of ours signed. Whether it may be used is still open.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Token`]: whoever brought it is a stranger.
+    pub fn recognise(&self, token: &Secret) -> Result<SignedCredential, ExecuteError> {
+        Ok(self.verifier.read(token.expose(), self.clock.now())?)
+    }
+
     async fn redeem_and_start(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
-        let mut seen = Seen::default();
-        let outcome = self.redeem(&request, &mut seen).await;
+        let (id, denial) = (request.request, request.denial);
+        let mut seen = Seen {
+            credential: Some(request.credential.grant().credential),
+            draft: None,
+        };
+        let outcome = self.redeem(request, &mut seen).await;
         if let Err(error) = &outcome {
-            self.note_refusal(request.request, request.denial, seen, error).await;
+            self.note_refusal(id, denial, seen, error).await;
         }
         match outcome? {
             Redeemed::Claimed(execution) => {
@@ -111,10 +123,10 @@ impl Proxy {
         }
     }
 
-    /// Refuses a call that brought no credential, before anything else of it is looked at.
-    pub async fn refuse_without_credential(&self, request: RequestId, denial: Denial) -> ExecuteError {
-        self.note_refusal(request, denial, Seen::default(), &ExecuteError::Missing).await;
-        ExecuteError::Missing
+    /// Refuses a call that brought no credential of ours, before anything else of it is looked at.
+    pub async fn refuse(&self, request: RequestId, denial: Denial, error: ExecuteError) -> ExecuteError {
+        self.note_refusal(request, denial, Seen::default(), &error).await;
+        error
     }
 
     async fn note_refusal(&self, request: RequestId, denial: Denial, seen: Seen, error: &ExecuteError) {
@@ -129,12 +141,10 @@ impl Proxy {
         }
     }
 
-    async fn redeem(&self, request: &ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
+    async fn redeem(&self, request: ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
         let now = self.clock.now();
-        let signed = self.verifier.read(request.token.expose(), now)?;
-        seen.credential = Some(signed.grant().credential);
-        let (id, hash) = match &request.subject {
-            Subject::Id(id) => (*id, None),
+        let (id, hash) = match request.subject {
+            Subject::Id(id) => (id, None),
             Subject::Document(json) => {
                 let document: DraftDocument = json.decode().map_err(ExecuteError::Document)?;
                 (document.id, Some(DraftHash::of_canonical(&json.canonical())))
@@ -148,7 +158,7 @@ impl Proxy {
             draft_hash: hash.unwrap_or(draft.hash),
         };
         seen.draft = Some(draft);
-        let verified = self.verifier.authorize(signed, &facts, now)?;
+        let verified = self.verifier.authorize(request.credential, &facts, now)?;
         let grant = verified.grant();
         let redeem = Redeem {
             credential: grant.credential,

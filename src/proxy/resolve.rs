@@ -1,6 +1,7 @@
 //! Resolve: a person found out what nobody else could, and says how.
 
 use crate::domain::id::ExecutionId;
+use crate::domain::text::deceptive_in_lines;
 use crate::store::intent::{Resolution, Resolve};
 use crate::store::record::ExecutionRecord;
 use crate::store::{Op, Store, StoreError};
@@ -17,6 +18,9 @@ pub enum ResolveError {
     /// Nothing that anybody could check later.
     #[error("say in 1 to 1,000 characters how you know")]
     EvidenceMissing,
+    /// Words that do not show as they are.
+    #[error("the evidence {0}")]
+    EvidenceDeceptive(String),
     /// The backend's id is not one that anybody could look up.
     #[error("give the backend's id in 1 to 255 visible characters, without spaces")]
     ReferenceMalformed,
@@ -40,6 +44,9 @@ pub async fn resolve(
     let evidence = evidence.trim().to_owned();
     if evidence.is_empty() || evidence.chars().count() > MAX_EVIDENCE_CHARS {
         return Err(ResolveError::EvidenceMissing);
+    }
+    if let Some(why) = deceptive_in_lines(&evidence) {
+        return Err(ResolveError::EvidenceDeceptive(why));
     }
     let is_id = |text: &String| (1..=MAX_REFERENCE_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     if !reference.as_ref().is_none_or(is_id) {

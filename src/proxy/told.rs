@@ -24,6 +24,15 @@ pub struct Taken {
     pub again: bool,
 }
 
+/// Who brought an event that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// Nobody who could sign it.
+    Stranger,
+    /// The backend, or somebody who repeats its words.
+    Backend,
+}
+
 /// Why an event was not taken. The backend delivers it again.
 #[derive(Debug, thiserror::Error)]
 pub enum EventDenied {
@@ -58,7 +67,7 @@ impl Proxy {
     /// Takes an event of a backend's: it is on disk when this returns, and what follows from it goes on by itself.
     ///
     /// # Errors
-    /// [`EventDenied`]; nothing was changed.
+    /// [`EventDenied`]; nothing was changed. Whoever calls says with [`Proxy::note_event_denied`] whether it is written down.
     pub async fn take_event(&self, backend: &str, headers: &HeaderMap, body: &[u8], request: RequestId) -> Result<Taken, EventDenied> {
         let declared = backend.parse().ok().and_then(|name| self.backends.backend(&name));
         let declared = declared
@@ -72,24 +81,45 @@ impl Proxy {
                 _ => None,
             }
         });
-        let name = declared.name();
-        let outcome = self.take(name, signature, body, request).await;
-        if let Err(error) = &outcome
-            && let Some(code) = error.denial()
-        {
-            tracing::warn!(backend = %name, %error, "an event was refused");
-            let event = EventBody {
-                subject: Some(name.to_string()),
-                ..EventBody::new(
-                    EventKind::Note(Note::BackendEventDenied),
-                    Actor::new(ActorKind::Anonymous, "webhook"),
-                )
-                .denied(code)
-            };
-            // Refused either way; that it could not be written down is in the log.
-            drop(self.note(request, event).await);
+        self.take(declared.name(), signature, body, request).await
+    }
+
+    /// By whom a refused event came, as far as its signature says; `None` where nothing was refused.
+    #[must_use]
+    pub fn teller(&self, backend: &str, denied: &EventDenied) -> Option<Teller> {
+        let declared = backend.parse().ok().and_then(|name| self.backends.backend(&name));
+        match denied {
+            EventDenied::Refused(backend::EventError::SignatureMissing(_) | backend::EventError::SignatureInvalid) => Some(Teller::Stranger),
+            // Where the signature is within the event, what cannot be read was not verified.
+            EventDenied::Refused(backend::EventError::Malformed(_)) if declared.is_none_or(|d| d.event_header().is_none()) => {
+                Some(Teller::Stranger)
+            }
+            EventDenied::Refused(backend::EventError::Time(_) | backend::EventError::Malformed(_)) | EventDenied::Reused => {
+                Some(Teller::Backend)
+            }
+            EventDenied::Refused(backend::EventError::NotDeclared)
+            | EventDenied::NotDeclared
+            | EventDenied::TooEarly
+            | EventDenied::Store(_) => None,
         }
-        outcome
+    }
+
+    /// Writes down that an event was refused, where something was.
+    pub async fn note_event_denied(&self, backend: &str, denied: &EventDenied, request: RequestId) {
+        let (Some(code), Ok(name)) = (denied.denial(), backend.parse::<BackendName>()) else {
+            return;
+        };
+        tracing::warn!(backend = %name, error = %denied, "an event was refused");
+        let event = EventBody {
+            subject: Some(name.to_string()),
+            ..EventBody::new(
+                EventKind::Note(Note::BackendEventDenied),
+                Actor::new(ActorKind::Anonymous, "webhook"),
+            )
+            .denied(code)
+        };
+        // Refused either way; that it could not be written down is in the log.
+        drop(self.note(request, event).await);
     }
 
     async fn take(&self, backend: &BackendName, signature: Option<&str>, body: &[u8], request: RequestId) -> Result<Taken, EventDenied> {

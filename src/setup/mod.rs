@@ -306,6 +306,8 @@ dir = "policies/backends"
 # connections_per_address = 256
 # For a connection's handshake, and then for each request's head.
 # head_timeout            = "10s"
+# For a connection on which nobody shows who they are, however much it is used.
+# stranger_timeout        = "1m"
 # Calls of one client: so many a minute, after so many at once.
 # client_rate             = 6000
 # client_burst            = 1000

@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use super::error::{Busy, StoreError};
 use super::health::Health;
 use super::intent::{
-    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
-    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
+    LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, Backlog, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
-use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
+use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use crate::audit::{Actor, EventBody};
 use crate::domain::client_certificate::ClientCertificate;
@@ -190,6 +190,9 @@ pub trait Store: Send + Sync {
     /// Drafts in the order of their ids.
     async fn drafts(&self, filter: DraftFilter) -> Result<Vec<DraftRecord>, StoreError>;
 
+    /// How a support case stands as a whole, as far as its drafts are those that are asked for.
+    async fn case_standing(&self, of: CaseFilter) -> Result<CaseStanding, StoreError>;
+
     /// The card a record answers.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(DraftId, ApprovalRecord)>, StoreError>;
 
@@ -203,7 +206,7 @@ pub trait Store: Send + Sync {
     async fn stop(&self, id: StopId, viewer: Option<TenantId>) -> Result<Option<StopStanding>, StoreError>;
 
     /// The stops that are in force, or all of them, in the order of their ids.
-    async fn stops(&self, viewer: Option<TenantId>, which: Stops) -> Result<Vec<StopRecord>, StoreError>;
+    async fn stops(&self, filter: StopFilter) -> Result<Vec<StopRecord>, StoreError>;
 
     /// An execution.
     async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, StoreError>;

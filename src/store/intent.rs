@@ -489,6 +489,17 @@ pub struct ClockAccepted {
     pub stops: u32,
 }
 
+/// Which drafts of a support case count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseFilter {
+    /// The case.
+    pub case_id: CaseId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The client that made them, if only its own count.
+    pub maker: Option<ClientId>,
+}
+
 /// Which drafts to list; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DraftFilter {

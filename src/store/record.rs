@@ -19,6 +19,15 @@ use crate::domain::principal::{Approver, ApproverKey, Client};
 use crate::domain::secret::SecretsMark;
 use crate::domain::time::Timestamp;
 
+/// How a support case stands as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaseStanding {
+    /// How many drafts it has.
+    pub steps: i64,
+    /// Whether each of them is done or closed, or failed and made good by a later one.
+    pub complete: bool,
+}
+
 /// A draft as it stands. Its document's bytes are read apart ([`super::Store::draft_bytes`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftRecord {

@@ -96,6 +96,32 @@ pub enum Stops {
     All,
 }
 
+/// A page of stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopFilter {
+    /// Whom they concern; everybody if there is none.
+    pub viewer: Option<TenantId>,
+    /// Which.
+    pub which: Stops,
+    /// Only stops after this one, in the order of their ids.
+    pub after: Option<StopId>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+impl StopFilter {
+    /// The first page of these, whomever they concern.
+    #[must_use]
+    pub const fn first(which: Stops) -> Self {
+        Self {
+            viewer: None,
+            which,
+            after: None,
+            limit: 100,
+        }
+    }
+}
+
 /// How a stop ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopEnd {

@@ -196,3 +196,71 @@ async fn a_draft_of_another_client_or_tenant_looks_like_none() {
         world.call("support-agent", "GET", &path, None).await.refused(404, "not_found");
     }
 }
+
+#[tokio::test]
+async fn the_steps_of_a_case_come_in_pages_and_whether_it_is_complete_is_about_all_of_them() {
+    let world = World::new().await;
+    let mut made = Vec::new();
+    for amount in 1..=2 {
+        world.clock.advance(std::time::Duration::from_millis(1));
+        let draft = world.propose(World::refund(amount)).await.expect(201);
+        made.push(draft["id"].as_str().unwrap().to_owned());
+    }
+    // All but the last are taken back, so that the first page alone looks complete.
+    for draft in &made[..1] {
+        let path = format!("/v1/drafts/{draft}/withdraw");
+        world.call("support-agent", "POST", &path, None).await.expect(200);
+    }
+    let case = async |query: &str| {
+        let path = format!("/v1/cases/case-1?{query}");
+        world.call("support-agent", "GET", &path, None).await.expect(200)
+    };
+    let (mut seen, mut query) = (Vec::new(), "limit=1".to_owned());
+    loop {
+        let page = case(&query).await;
+        assert_eq!(page["complete"], false);
+        let steps = page["steps"].as_array().unwrap();
+        assert!(steps.len() <= 1);
+        seen.extend(steps.iter().map(|step| step["draft"]["id"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => query = format!("limit=1&after={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, made);
+    let token = world.credential(&made[1]).await;
+    world.execute(&token, &made[1]).await.expect(202);
+    assert_eq!(case("limit=1").await["complete"], true);
+    for wrong in ["limit=0", "limit=101", "after=x", "offset=1"] {
+        let path = format!("/v1/cases/case-1?{wrong}");
+        let reply = world.call("support-agent", "GET", &path, None).await;
+        reply.refused(400, "parameter_invalid");
+    }
+}
+
+#[tokio::test]
+async fn a_case_is_complete_once_what_failed_was_done_again_and_not_by_anything_else() {
+    let world = World::new().await;
+    let complete = async || {
+        let case = world.call("support-agent", "GET", "/v1/cases/case-1", None).await;
+        case.expect(200)["complete"].as_bool().unwrap()
+    };
+    let done = async |amount| {
+        let draft = world.propose(World::refund(amount)).await.expect(201);
+        let draft = draft["id"].as_str().unwrap().to_owned();
+        let token = world.credential(&draft).await;
+        world.execute(&token, &draft).await.expect(202);
+    };
+    // Done before the other fails: that was not to make it good.
+    done(100).await;
+    assert!(complete().await);
+    world.propose(World::refund(100)).await.expect(201);
+    assert!(!complete().await, "it is open");
+    world.clock.advance(std::time::Duration::from_secs(8 * 86_400));
+    world.app.broker.as_ref().unwrap().sweep().await.unwrap();
+    assert!(!complete().await, "it has failed");
+    done(200).await;
+    assert!(!complete().await, "another amount is another wish");
+    done(100).await;
+    assert!(complete().await);
+}

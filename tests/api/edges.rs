@@ -176,23 +176,74 @@ async fn an_auditor_sees_the_events_of_its_tenant_and_those_of_none() {
     assert_eq!(elsewhere["next"], own["next"], "both have read to the same place");
 }
 
-#[tokio::test]
-async fn more_waits_than_there_are_places_for_are_answered_at_once() {
-    let world = World::new().await;
-    let draft = world.held_draft().await;
-    let (_app, router) = world.another();
-    let basic = world.basic("support-agent");
+/// How many of so many waits on this draft are still waiting after the one that gets no place is answered.
+async fn waits(
+    world: &World,
+    router: &axum::Router,
+    client: &str,
+    draft: &str,
+    calls: usize,
+    refused: usize,
+) -> tokio::task::JoinSet<Reply> {
+    let basic = world.basic(client);
     let mut waiting = tokio::task::JoinSet::new();
-    for _ in 0..=writ::http::WAITERS {
+    for _ in 0..calls {
         let request = Request::get(format!("/v1/drafts/{draft}?wait=60")).header("authorization", &basic);
         let (router, request) = (router.clone(), request.body(Body::empty()).unwrap());
         waiting.spawn(async move { crate::support::world::send(&router, request).await });
     }
-    // One too many: whichever gets no place has its answer long before the others' time is over.
-    let first = tokio::time::timeout(std::time::Duration::from_secs(50), waiting.join_next()).await;
-    let reply = first.expect("all of them wait").unwrap().unwrap();
-    assert_eq!(reply.expect(200)["state"], "awaiting_approval");
-    assert_eq!(waiting.len(), writ::http::WAITERS);
-    assert!(waiting.try_join_next().is_none(), "and only one");
-    waiting.abort_all();
+    // Whichever get no place have their answer long before the others' time is over.
+    for _ in 0..refused {
+        let answered = tokio::time::timeout(std::time::Duration::from_secs(50), waiting.join_next()).await;
+        let reply = answered.expect("all of them wait").unwrap().unwrap();
+        assert_eq!(reply.expect(200)["state"], "awaiting_approval");
+    }
+    assert_eq!(waiting.len(), calls - refused);
+    assert!(waiting.try_join_next().is_none(), "and no more");
+    waiting
+}
+
+#[tokio::test]
+async fn more_waits_than_there_are_places_for_are_answered_at_once() {
+    let mut world = World::new().await;
+    let each = writ::http::WAITERS_OF_A_CLIENT;
+    let desks: Vec<String> = (0..writ::http::WAITERS / each).map(|n| format!("desk-{n}")).collect();
+    for desk in &desks {
+        world.add_client("review-desk", |client| client.id = desk.parse().unwrap()).await;
+    }
+    let draft = world.held_draft().await;
+    let (_app, router) = world.another();
+    let mut waiting = Vec::new();
+    for desk in &desks {
+        waiting.push(waits(&world, &router, desk, &draft, each, 0).await);
+        tokio::task::yield_now().await;
+    }
+    // They sit by now, since each of them has been let go on until it waits.
+    crate::support::listening::soon("all places are taken", async || {
+        let call = Request::get(format!("/v1/drafts/{draft}?wait=1")).header("authorization", world.basic("support-agent"));
+        let begun = std::time::Instant::now();
+        crate::support::world::send(&router, call.body(Body::empty()).unwrap())
+            .await
+            .expect(200);
+        begun.elapsed() < std::time::Duration::from_millis(900)
+    })
+    .await;
+    assert!(waiting.iter_mut().all(|desk| desk.try_join_next().is_none()));
+}
+
+#[tokio::test]
+async fn one_client_does_not_get_all_places_to_wait() {
+    let world = World::new().await;
+    let draft = world.held_draft().await;
+    let (_app, router) = world.another();
+    let most = writ::http::WAITERS_OF_A_CLIENT;
+    let mut agent = waits(&world, &router, "support-agent", &draft, most + 3, 3).await;
+    let mut desk = waits(&world, &router, "review-desk", &draft, 1, 0).await;
+    let path = format!("/v1/drafts/{draft}/withdraw");
+    world.call("support-agent", "POST", &path, None).await.expect(200);
+    for waiting in [&mut agent, &mut desk] {
+        while let Some(reply) = waiting.join_next().await {
+            assert_eq!(reply.unwrap().expect(200)["state"], "withdrawn", "it waited for the change");
+        }
+    }
 }

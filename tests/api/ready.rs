@@ -78,3 +78,16 @@ async fn a_process_whose_facts_secret_is_its_write_secret_does_not_start() {
         .unwrap();
     assert!(faults.to_string().contains("auth.facts"), "{faults}");
 }
+
+#[tokio::test]
+async fn many_questions_about_readiness_are_few_writes() {
+    let world = World::new().await;
+    let commits = || world.app.store.tally().commits().count;
+    let before = commits();
+    let begun = std::time::Instant::now();
+    for _ in 0..200 {
+        get(&world, "/readyz").await.expect(200);
+    }
+    let allowed = 5 + begun.elapsed().as_secs() + 1;
+    assert!(commits() - before <= allowed, "{} writes for 200 questions", commits() - before);
+}

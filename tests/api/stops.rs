@@ -250,3 +250,31 @@ async fn a_tenant_sees_of_the_command_line_s_stops_only_what_concerns_it() {
         }
     }
 }
+
+#[tokio::test]
+async fn stops_come_in_pages() {
+    let world = World::new().await;
+    let mut placed = Vec::new();
+    for n in 0..5 {
+        world.clock.advance(std::time::Duration::from_millis(1));
+        let stop = json!({ "scope": "client", "value": "support-agent", "reason": format!("reason {n}") });
+        let stop = world.call("security", "POST", "/v1/stops", Some(stop)).await.expect(201);
+        placed.push(stop["stop"]["id"].as_str().unwrap().to_owned());
+    }
+    let (mut seen, mut query) = (Vec::new(), "limit=2".to_owned());
+    loop {
+        let page = world.call("security", "GET", &format!("/v1/stops?{query}"), None).await.expect(200);
+        let stops = page["stops"].as_array().unwrap();
+        assert!(stops.len() <= 2);
+        seen.extend(stops.iter().map(|stop| stop["id"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => query = format!("limit=2&after={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, placed);
+    for wrong in ["limit=0", "limit=101", "after=x"] {
+        let reply = world.call("security", "GET", &format!("/v1/stops?{wrong}"), None).await;
+        reply.refused(400, "parameter_invalid");
+    }
+}

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::{Value, json};
+use writ::domain::approval::Decision;
 use writ::sandbox::demo;
 
 use crate::support::world::{Reply, World};
@@ -265,4 +266,28 @@ async fn what_the_backend_contradicts_is_refused() {
     email["parameters"]["old_email"] = json!("somebody.else@example.com");
     let reply = world.propose(email).await;
     refused(&world, reply, 409, "facts_do_not_support").await;
+}
+
+#[tokio::test]
+async fn what_people_write_for_others_to_read_hides_nothing_from_them() {
+    let world = World::new().await;
+    let held = world.held_draft().await;
+    for hidden in ["\u{202e}", "\u{200b}", "\u{2066}"] {
+        let words = format!("all is well {hidden}desrever");
+        let stop = json!({ "scope": "everything", "reason": words });
+        let reply = world.call("security", "POST", "/v1/stops", Some(stop)).await;
+        assert_eq!(reply.body["errors"][0]["pointer"], "/reason");
+        reply.refused(400, "json_invalid");
+        let card = world.card(&held).await;
+        let claims = world.claims("usr_mia", &card, Decision::Deny);
+        let mut claims = serde_json::to_value(&claims).unwrap();
+        claims["apr"]["reason"] = json!(words);
+        let claims = serde_json::from_value(claims).unwrap();
+        let refused_record = world.signer("usr_mia").sign(&claims).unwrap_err();
+        assert!(refused_record.to_string().contains("/apr/reason"), "{refused_record}");
+        let mut body = World::refund(100);
+        body["evidence"] = json!([{ "kind": format!("photo{hidden}"), "sha256": "A".repeat(43) }]);
+        world.propose(body).await.refused(400, "json_invalid");
+    }
+    assert_eq!(world.draft(&held).await["state"], "awaiting_approval");
 }

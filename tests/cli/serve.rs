@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -128,4 +129,47 @@ fn a_proxy_issues_nothing_and_a_broker_executes_nothing() {
     assert_ne!(status("proxy", "/v1/executions"), 404);
     assert_eq!(status("broker", "/v1/executions"), 404);
     assert_ne!(status("broker", "/oauth2/token"), 404);
+}
+
+#[test]
+fn the_log_holds_the_pattern_of_a_path_and_nothing_that_a_caller_wrote() {
+    let run = Running::new();
+    let bearer = "EpQBCioKDnJlZnVuZC5jcmVhdGU";
+    for path in [
+        format!("/v1/drafts/{bearer}"),
+        format!("/v1/{bearer}"),
+        format!("/v1/drafts/{}", "x".repeat(7_000)),
+    ] {
+        http(&run.server.url, "GET", &path, &[], "");
+    }
+    http(&run.server.url, "SECRETWORD", "/healthz", &[], "");
+    run.server.signal("TERM");
+    let (_, log) = run.server.ended();
+    assert!(log.contains("/v1/drafts/{id}") && log.contains("answered a request"), "{log}");
+    for written in [bearer, "xxxxxxxx", "SECRETWORD"] {
+        assert!(!log.contains(written), "{log}");
+    }
+}
+
+#[test]
+fn a_process_that_may_open_too_few_files_for_its_connections_does_not_start() {
+    let work = Work::new();
+    for arguments in [&["serve"][..], &["config", "check"]] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_writ")]);
+        shell.args(arguments).args(["--config", &work.config]);
+        let ran = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success(), "{said}");
+        assert!(
+            said.contains("limits.connections: 512 connections need 640 open files, and this process may have 300"),
+            "{said}"
+        );
+        assert!(said.contains("LimitNOFILE=640"), "{said}");
+    }
+    work.edit("writ.toml", "[proxy]", "[limits]\nconnections = 64\n[proxy]");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_writ")]);
+    shell.args(["config", "check", "--config", &work.config]);
+    assert!(!String::from_utf8_lossy(&shell.output().unwrap().stderr).contains("open files"));
 }

@@ -1,5 +1,15 @@
 //! `writ stop`, `writ stops`, `writ resume` and `writ approval revoke`, on a store that a server has open.
 
+use std::collections::BTreeSet;
+
+use writ::app::{Outside, open_store};
+use writ::audit::{Actor, ActorKind};
+use writ::config::Config;
+use writ::domain::id::{OperationId, StopId};
+use writ::domain::stop::StopScope;
+use writ::store::Op;
+use writ::store::stop::PlaceStop;
+
 use serde_json::{Value, json};
 
 use super::support::{Running, Work, http};
@@ -98,4 +108,40 @@ fn what_a_stop_cannot_mean_is_said_and_nothing_is_stopped() {
     assert_eq!(work.json(&["stops", "--ended"]), json!({ "stops": [] }));
     let short = work.json(&["stop", "--everything", "--reason", "x", "--for", "90m"]);
     assert!(short["stop"]["expires_at"].is_string(), "{short}");
+}
+
+#[test]
+fn every_stop_is_listed_also_where_there_are_more_than_a_page() {
+    let work = Work::new();
+    let config = Config::load(&work.path("writ.toml")).unwrap();
+    let outside = Outside::system();
+    let store = open_store(&config, &outside).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let many = 205;
+    runtime.block_on(async {
+        for n in 0..many {
+            let op = Op {
+                id: OperationId::generate(&*outside.clock, &*outside.entropy),
+                actor: Actor::new(ActorKind::Person, "test"),
+                request: None,
+            };
+            let place = PlaceStop {
+                id: StopId::generate(&*outside.clock, &*outside.entropy),
+                tenant: None,
+                scope: StopScope::Everything,
+                reason: format!("reason {n}").parse().unwrap(),
+                expires_at: None,
+            };
+            store.place_stop(op, place).await.unwrap();
+        }
+    });
+    drop(store);
+    let stops = work.json(&["stops"]);
+    let ids: BTreeSet<&str> = stops["stops"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stop| stop["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids.len(), many);
 }

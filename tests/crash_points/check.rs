@@ -8,7 +8,7 @@ use writ::sandbox::RefundStatus;
 use writ::store::Store as _;
 use writ::store::record::AttemptRecord;
 use writ::store::sqlite::SqliteStore;
-use writ::store::stop::Stops;
+use writ::store::stop::{StopFilter, Stops};
 
 use super::world::World;
 
@@ -104,7 +104,7 @@ pub async fn look(world: &World, point: &str, over: bool) -> Found {
         let row = store.credential(credential.parse().unwrap()).await.unwrap().unwrap();
         ends.0.insert(credential.to_owned(), row.state.as_str().to_owned());
     }
-    for stop in store.stops(None, Stops::All).await.unwrap() {
+    for stop in store.stops(StopFilter::first(Stops::All)).await.unwrap() {
         ends.0.insert(stop.id.to_string(), stop.state.as_str().to_owned());
     }
     wrong.extend(ends.told_by(&events));

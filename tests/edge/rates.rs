@@ -5,7 +5,11 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::{Value, json};
+use writ::domain::clock::Clock as _;
+use writ::domain::secret::Secret;
+use writ::sandbox::event_signature;
 
+use crate::support::listening::Listening;
 use crate::support::world::{Reply, Setup, World};
 
 async fn limited(lines: &str) -> World {
@@ -107,4 +111,146 @@ async fn refused_credentials_do_not_fill_the_log_and_a_good_one_is_spent_all_the
     world.execute(&good, &draft).await.expect(202);
     let execution: Value = world.execution(&draft).await;
     assert_eq!((execution["state"].as_str(), world.writes()), (Some("applied"), 1));
+}
+
+/// Tries a secret that is wrong.
+async fn wrong(world: &World) -> Reply {
+    let request = Request::get("/v1/drafts").header(header::AUTHORIZATION, "Basic c3VwcG9ydC1hZ2VudDp4");
+    world.send(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_credential_of_ours_is_refused_in_its_own_words_whatever_strangers_do() {
+    let world = limited("all_failures_rate = 1\nall_failures_burst = 5").await;
+    let first = world.allowed_draft().await;
+    let second = world.propose(World::refund(3_000)).await.expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let credential = world.credential(&first).await;
+    for _ in 0..5 {
+        wrong(&world).await.refused(401, "unauthenticated");
+    }
+    wrong(&world).await.refused(429, "rate_limited");
+    let elsewhere = world.execute_body(&credential, json!({ "draft_id": second })).await;
+    world
+        .denied(&elsewhere, 403, "credential_draft_mismatch", "credential.use_denied", 0)
+        .await;
+    world.clock.advance(Duration::from_secs(301));
+    let late = world.execute_body(&credential, json!({ "draft_id": first })).await;
+    world.denied(&late, 401, "credential_expired", "credential.use_denied", 0).await;
+}
+
+#[tokio::test]
+async fn a_credential_that_is_refused_too_often_is_told_so_and_no_other_is() {
+    let world = limited("failure_rate = 1\nfailure_burst = 5").await;
+    let (first, charge) = (world.allowed_draft().await, world.charge(9_000, "usd").await);
+    let second = world.propose(World::refund_of(&charge, 4_100, "usd")).await.expect(201);
+    let second = second["id"].as_str().unwrap().to_owned();
+    let (one, other) = (world.credential(&first).await, world.credential(&second).await);
+    for _ in 0..5 {
+        let reply = world.execute_body(&one, json!({ "draft_id": second })).await;
+        assert_eq!(reply.code(), "credential_resource_mismatch");
+    }
+    let before = world.events().await.len();
+    for _ in 0..50 {
+        let reply = world
+            .execute_body(&one, json!({ "draft_id": second }))
+            .await
+            .refused(429, "rate_limited");
+        assert_eq!(reply.headers["retry-after"], "60");
+    }
+    let events = world.events().await;
+    assert_eq!(events.len() - before, 1);
+    let told = events.last().unwrap();
+    assert_eq!((&told["type"], &told["tenant"]), (&json!("rate.limited"), &json!("main")));
+    let reply = world.execute_body(&other, json!({ "draft_id": first })).await;
+    assert_eq!(
+        reply.code(),
+        "credential_resource_mismatch",
+        "another credential has a count of its own"
+    );
+    wrong(&world).await.refused(401, "unauthenticated");
+    world.execute(&one, &first).await.expect(202);
+}
+
+#[tokio::test]
+async fn what_nobody_is_to_blame_for_is_not_counted_against_whoever_is_told_so() {
+    let world = limited("failure_rate = 1\nfailure_burst = 3").await;
+    let draft = world.allowed_draft().await;
+    let credential = world.credential(&draft).await;
+    let stop = json!({ "scope": "operation", "value": "refund.*", "reason": "looking" });
+    let stop = world.call("security", "POST", "/v1/stops", Some(stop)).await.expect(201);
+    let before = world.events().await.len();
+    for _ in 0..20 {
+        let reply = world.execute_body(&credential, json!({ "draft_id": draft })).await;
+        reply.refused(409, "stopped");
+    }
+    assert_eq!(
+        world.events().await.len() - before,
+        4,
+        "three refusals, and one event for the others"
+    );
+    for _ in 0..3 {
+        wrong(&world).await.refused(401, "unauthenticated");
+    }
+    let path = format!("/v1/stops/{}/resume", stop["stop"]["id"].as_str().unwrap());
+    let lifted = world
+        .call("security", "POST", &path, Some(json!({ "reason": "all is well" })))
+        .await;
+    lifted.expect(200);
+    for _ in 0..3 {
+        let reply = world
+            .execute_body(&credential, json!({ "draft_id": "drf_0192f0c1a2b37c4d8e5f60718293a4b5" }))
+            .await;
+        reply.refused(404, "not_found");
+    }
+    world.execute(&credential, &draft).await.expect(202);
+}
+
+/// Delivers these bytes as an event of the backend's, signed with this secret.
+async fn deliver(world: &World, secret: &Secret, body: &str) -> Reply {
+    let signature = event_signature(secret, world.clock.now(), body);
+    let request = Request::post("/v1/webhooks/stripe").header("stripe-signature", signature);
+    world.send(request.body(Body::from(body.to_owned())).unwrap()).await
+}
+
+#[tokio::test]
+async fn events_that_nobody_signed_do_not_fill_the_log_and_signed_ones_are_taken_all_the_same() {
+    let world = limited("failure_rate = 1\nfailure_burst = 5").await;
+    let ours = Secret::new(std::fs::read_to_string(world.path("secrets/stripe-webhook")).unwrap());
+    let forged = Secret::new("whsec_0123456789abcdef".to_owned());
+    let before = world.events().await.len();
+    for _ in 0..5 {
+        let reply = deliver(&world, &forged, "{}").await;
+        world
+            .denied(&reply, 400, "event_signature_invalid", "backend.event_denied", 0)
+            .await;
+    }
+    for _ in 0..200 {
+        let reply = deliver(&world, &forged, "{}").await.refused(429, "rate_limited");
+        assert_eq!(reply.headers["retry-after"], "60");
+    }
+    assert_eq!(world.events().await.len() - before, 6);
+    // What the backend signed keeps its own code, and a count of its own.
+    for _ in 0..20 {
+        deliver(&world, &ours, "{}").await.refused(400, "event_malformed");
+    }
+    assert_eq!(world.events().await.len() - before, 12);
+    let told = world.events().await;
+    let told = told.last().unwrap();
+    assert_eq!((&told["type"], &told["subject"]), (&json!("rate.limited"), &json!("stripe")));
+    let event = json!({ "id": "evt_1", "type": "customer.created" }).to_string();
+    assert_eq!(deliver(&world, &ours, &event).await.expect(200)["finding"], "ignored");
+}
+
+#[tokio::test]
+async fn refusals_that_were_only_counted_are_written_down_when_the_process_ends() {
+    let mut served = Listening::with("", "failure_rate = 1\nfailure_burst = 5").await;
+    let head = "GET /v1/drafts HTTP/1.1\r\nauthorization: Basic c3VwcG9ydC1hZ2VudDp4";
+    for _ in 0..15 {
+        served.http1(None, head, "").await.unwrap();
+    }
+    served.ended().await;
+    assert_eq!(counts(&served.world).await, [1, 9]);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
+use writ::edge::Standing;
 
 use super::tls_files;
 use crate::cli::support::Server;
@@ -93,7 +94,7 @@ async fn a_renewed_certificate_is_served_without_a_dropped_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_that_ends_while_it_is_served_is_not_ready_and_its_days_are_counted() {
+async fn a_certificate_that_ends_while_it_is_served_is_not_ready() {
     let served = Listening::new().await;
     let now = writ::domain::clock::Clock::now(&*served.world.clock);
     let short = served
@@ -106,8 +107,8 @@ async fn a_certificate_that_ends_while_it_is_served_is_not_ready_and_its_days_ar
         clients: None,
     };
     let tls = writ::edge::ServerTls::load(files, served.world.clock.clone()).unwrap();
-    assert_eq!(tls.certificate_days_left(now), 30);
-    assert_eq!(tls.certificate_days_left(now.plus(Duration::from_secs(31 * 86_400))), -1);
+    let day = |days: u64| now.plus(Duration::from_secs(days * 86_400));
+    assert_eq!((tls.standing(day(30)), tls.standing(day(31))), (Standing::Good, Standing::Expired));
     // The test's client looks at the machine's clock, for which the certificate holds on.
     served.world.clock.advance(Duration::from_secs(75 * 365 * 86_400));
     let (status, body) = served.look("/readyz").await;

@@ -123,11 +123,13 @@ fn limits_out_of_range_are_told() {
     work.edit(
         "writ.toml",
         "[proxy]\n",
-        "[limits]\nconnections = 1\nhead_timeout = \"1h\"\n[proxy]\n",
+        "[limits]\nconnections = 1\nhead_timeout = \"1h\"\nstranger_timeout = \"2h\"\n[proxy]\n",
     );
     let complaint = complaint(&work);
     assert!(
-        complaint.contains("limits.connections") && complaint.contains("limits.head_timeout"),
+        complaint.contains("limits.connections")
+            && complaint.contains("limits.head_timeout")
+            && complaint.contains("limits.stranger_timeout"),
         "{complaint}"
     );
 }

@@ -159,7 +159,16 @@ async fn the_days_of_the_keys_run_down_and_past_the_end() {
     assert!((before - days(&text).unwrap() - 10.0).abs() < 0.001, "{before}\n{text}");
     assert_eq!(sample(&text, "writ_well{watched=\"signing_key\"}"), Some(1.0));
     world.clock.advance(Duration::from_secs(90 * 86_400));
-    assert_eq!(sample(&scrape(&world).await, "writ_well{watched=\"signing_key\"}"), Some(0.0));
+    let text = scrape(&world).await;
+    assert_eq!(sample(&text, "writ_well{watched=\"signing_key\"}"), Some(0.0));
+    // What has ended says for how long, and does not vanish from the alarm that waits for it.
+    assert!(days(&text).unwrap() < 0.0, "{text}");
+    world.clock.advance(Duration::from_secs(30 * 86_400));
+    let text = scrape(&world).await;
+    assert!(
+        sample(&text, "writ_expires_seconds{purpose=\"verifying_key\"}").unwrap() < 0.0,
+        "{text}"
+    );
 }
 
 #[tokio::test]

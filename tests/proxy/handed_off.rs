@@ -68,6 +68,7 @@ async fn only_an_operator_with_evidence_resolves_it() {
         json!({ "outcome": "applied" }),
         json!({ "outcome": "applied", "evidence": "  " }),
         json!({ "outcome": "applied", "evidence": "x".repeat(1001) }),
+        json!({ "outcome": "applied", "evidence": "seen \u{202e}not" }),
         json!({ "outcome": "failed", "evidence": "seen" }),
     ] {
         resolve(&world, "operations", &execution, bad).await.refused(400, "json_invalid");

@@ -83,15 +83,22 @@ impl Schedule<'_> {
     }
 
     pub fn execute(&mut self, worker: usize, id: DraftId, token: &str) {
-        let request = ExecuteRequest {
-            token: Secret::new(token.to_owned()),
-            subject: Subject::Id(id),
-            request: self.caller(&self.fixture.agent.clone()).request,
-            denial: Denial::Noted,
-        };
+        let token = Secret::new(token.to_owned());
+        let request = self.caller(&self.fixture.agent.clone()).request;
         let proxy = self.lives[worker].proxy.clone();
         self.start(worker, async move {
-            let _ = proxy.execute(request).await;
+            match proxy.recognise(&token) {
+                Err(error) => drop(proxy.refuse(request, Denial::Noted, error).await),
+                Ok(credential) => {
+                    let asked = ExecuteRequest {
+                        credential,
+                        subject: Subject::Id(id),
+                        request,
+                        denial: Denial::Noted,
+                    };
+                    drop(proxy.execute(asked).await);
+                }
+            }
             Done::Nothing
         });
     }

@@ -10,7 +10,7 @@ use writ::domain::stop::StopScope;
 use writ::domain::time::Timestamp;
 use writ::store::health::{ClockState, Pause, TOLERANCE};
 use writ::store::intent::{AcceptClock, Redeemed, Resolution};
-use writ::store::stop::{PlaceStop, Stops};
+use writ::store::stop::{PlaceStop, StopFilter, Stops};
 use writ::store::{Applied, Rejection, StoreError};
 use writ::token::CLOCK_SKEW;
 
@@ -440,13 +440,13 @@ async fn a_stop_that_a_wrong_clock_ended_is_in_force_again_when_the_right_one_is
     let placed = world.store().place_stop(world.op(), day).await.unwrap().value.stop;
     world.clock.advance(YEAR);
     world.store().sweep(world.op(), 10).await.unwrap();
-    assert!(world.store().stops(None, Stops::InForce).await.unwrap().is_empty());
+    assert!(world.store().stops(StopFilter::first(Stops::InForce)).await.unwrap().is_empty());
     let latest = world.now();
     world.clock.set_back(YEAR);
     let answer = world.store().accept_clock(world.op(), accept(latest)).await.unwrap().value;
     assert_eq!(answer.stops, 1);
     world.store().probe().await.unwrap();
-    let stops = world.store().stops(None, Stops::InForce).await.unwrap();
+    let stops = world.store().stops(StopFilter::first(Stops::InForce)).await.unwrap();
     assert_eq!(stops.len(), 1);
     assert_ne!(stops[0].id, placed.id);
     assert_eq!(

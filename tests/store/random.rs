@@ -8,7 +8,7 @@ use writ::domain::id::CredentialId;
 use writ::domain::stop::StopScope;
 use writ::store::intent::{AfterAbort, CloseAs, Dispatch, NewDraft, Proposed, Resolution};
 use writ::store::record::{CredentialRecord, DraftRecord, ExecutionRecord};
-use writ::store::stop::Stops;
+use writ::store::stop::{StopFilter, Stops};
 use writ::store::{Applied, StoreError};
 
 use super::world::*;
@@ -185,7 +185,7 @@ async fn attempt(world: &World, drafts: &mut [DraftRecord], it: Try) {
         },
         (19, _) if it.how == 0 => answered(store.place_stop(op, world.place(StopScope::Everything)).await),
         (20 | 21, _) => {
-            for stop in store.stops(None, Stops::InForce).await.unwrap() {
+            for stop in store.stops(StopFilter::first(Stops::InForce)).await.unwrap() {
                 answered(world.store().lift_stop(world.op(), world.lift(&stop)).await);
             }
         }

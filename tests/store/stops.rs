@@ -11,7 +11,7 @@ use writ::domain::stop::StopScope;
 use writ::store::contract::OperationOutcome;
 use writ::store::intent::{AfterAbort, NewDraft, Redeemed};
 use writ::store::record::{CredentialRecord, ExecutionRecord};
-use writ::store::stop::{PlaceStop, Reached, RevokeCredential, Stops};
+use writ::store::stop::{PlaceStop, Reached, RevokeCredential, StopFilter, Stops};
 use writ::store::{Rejection, StoreError};
 
 use super::world::*;
@@ -214,12 +214,12 @@ async fn a_stop_counts_until_its_moment_and_no_longer(world: World) {
         rejection(world.store().redeem(world.op(), world.redeem(&credential)).await),
         Rejection::Stopped(stop.id)
     );
-    assert_eq!(world.store().stops(None, Stops::InForce).await.unwrap().len(), 1);
+    assert_eq!(world.store().stops(StopFilter::first(Stops::InForce)).await.unwrap().len(), 1);
     world.clock.advance(std::time::Duration::from_millis(1));
     // No sweep has tidied it away.
     let state = world.store().stop(stop.id, None).await.unwrap().unwrap().stop.state;
     assert_eq!(state, StopState::Active);
-    assert!(world.store().stops(None, Stops::InForce).await.unwrap().is_empty());
+    assert!(world.store().stops(StopFilter::first(Stops::InForce)).await.unwrap().is_empty());
     world.claim(&credential).await;
     world.store().sweep(world.op(), 10).await.unwrap();
     let swept = world.store().stop(stop.id, None).await.unwrap().unwrap().stop;
@@ -238,7 +238,7 @@ async fn a_stop_that_would_be_over_is_refused(world: World) {
         rejection(world.store().place_stop(world.op(), over).await),
         Rejection::StopEnded(world.now())
     );
-    assert!(world.store().stops(None, Stops::All).await.unwrap().is_empty());
+    assert!(world.store().stops(StopFilter::first(Stops::All)).await.unwrap().is_empty());
 }
 
 async fn the_first_send_and_a_repetition_are_stopped_and_what_was_sent_is_still_recorded(world: World) {

@@ -127,6 +127,11 @@ impl Listening {
 
     /// Stops it and waits for its end.
     pub async fn end(mut self) {
+        self.ended().await;
+    }
+
+    /// As [`Self::end`], with everything on disk still there.
+    pub async fn ended(&mut self) {
         self.stop.cancel();
         self.served.take().unwrap().await.unwrap().unwrap();
     }

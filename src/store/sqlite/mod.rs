@@ -49,13 +49,13 @@ use self::writer::Writer;
 use super::contract::OperationOutcome;
 use super::health::{FileState, Health, Reserve, Trouble};
 use super::intent::{
-    Abort, AcceptClock, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known, LookUp,
-    NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
+    Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
+    LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, Backlog, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
-use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
+use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
 use crate::audit::EventBody;
@@ -313,6 +313,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::drafts(connection, &filter)).await
     }
 
+    async fn case_standing(&self, of: CaseFilter) -> Result<CaseStanding, StoreError> {
+        self.readers.read(move |connection| read::case_standing(connection, &of)).await
+    }
+
     async fn approval(&self, id: ApprovalId) -> Result<Option<(DraftId, ApprovalRecord)>, StoreError> {
         self.readers.read(move |connection| rows::approval(connection, id)).await
     }
@@ -334,11 +338,9 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn stops(&self, viewer: Option<TenantId>, which: Stops) -> Result<Vec<StopRecord>, StoreError> {
+    async fn stops(&self, filter: StopFilter) -> Result<Vec<StopRecord>, StoreError> {
         let now = self.tools.pulse.not_before(self.tools.clock.now());
-        self.readers
-            .read(move |connection| stop::list(connection, now, viewer.as_ref(), which))
-            .await
+        self.readers.read(move |connection| stop::list(connection, now, &filter)).await
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, StoreError> {

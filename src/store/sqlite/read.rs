@@ -8,8 +8,8 @@ use super::step::{whole, words};
 use crate::domain::id::{DraftId, ExecutionId};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
-use crate::store::intent::DraftFilter;
-use crate::store::record::{DraftRecord, ExecutionRecord, StoredEvent};
+use crate::store::intent::{CaseFilter, DraftFilter};
+use crate::store::record::{CaseStanding, DraftRecord, ExecutionRecord, StoredEvent};
 
 /// The kind and the id of `type:id`; without a colon nothing has that id.
 pub(super) fn split_resource(text: Option<&str>) -> (Option<&str>, Option<&str>) {
@@ -54,6 +54,34 @@ pub(super) fn drafts(connection: &Connection, filter: &DraftFilter) -> Result<Ve
     let used: Vec<_> = all.into_iter().filter(|(name, _)| sql.contains(name)).collect();
     let found = rows::all(connection, &sql, used.as_slice(), rows::draft_row)?;
     found.into_iter().map(|draft| rows::with_parts(connection, draft)).collect()
+}
+
+/// How the case stands. What failed is made good by a later draft that did the same to the same thing.
+pub(super) fn case_standing(connection: &Connection, of: &CaseFilter) -> Result<CaseStanding, Failure> {
+    let found = rows::first(
+        connection,
+        "WITH step AS (
+            SELECT d.*, d.state = 'consumed' AND e.state IS 'applied' AS done, d.state IN ('denied', 'withdrawn', 'superseded') AS over,
+                d.state IN ('stale', 'expired') OR (d.state = 'consumed' AND e.state IS 'not_applied') AS failed
+            FROM draft d LEFT JOIN execution e ON e.draft = d.id
+            WHERE d.case_id = :case_id AND d.tenant = :tenant AND (:maker IS NULL OR d.maker = :maker)
+         ), wish AS (
+            SELECT count(*) AS steps, sum(NOT (done OR over OR failed)) AS open,
+                coalesce(max(CASE WHEN failed THEN id END), '') AS failed, coalesce(max(CASE WHEN done THEN id END), '') AS done
+            FROM step GROUP BY resource_type, resource_id, operation, amount_minor, currency, fields
+         )
+         SELECT coalesce(sum(steps), 0) AS steps, coalesce(sum(open > 0 OR failed > done), 0) AS wanting FROM wish",
+        named_params! {
+            ":case_id": of.case_id.as_str(), ":tenant": of.tenant.as_str(), ":maker": of.maker.as_ref().map(|maker| maker.as_str()),
+        },
+        |row| {
+            Ok(CaseStanding {
+                steps: row.get("steps")?,
+                complete: row.get::<_, i64>("wanting")? == 0,
+            })
+        },
+    )?;
+    found.ok_or_else(|| Failure::Corrupt("a sum has no row".to_owned()))
 }
 
 /// Executions that somebody should look at: the lease ran out, and the outcome is open or the next action is due.

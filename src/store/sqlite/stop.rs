@@ -13,7 +13,7 @@ use crate::domain::name::TenantId;
 use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
-use crate::store::stop::{InFlight, LiftStop, PlaceStop, StopEnd, StopRecord, StopStanding, Stops};
+use crate::store::stop::{InFlight, LiftStop, PlaceStop, StopEnd, StopFilter, StopRecord, StopStanding, Stops};
 
 /// Whether the stop `s` covers the draft `d` when the credential of this expression is used for it. One text for the guard and for the list, so
 /// that what is listed and what is stopped cannot differ.
@@ -225,15 +225,18 @@ pub(super) fn standing(connection: &Connection, id: StopId, viewer: Option<&Tena
 }
 
 /// The stops that concern `viewer`, in the order of their ids; those that ended only if they are asked for.
-pub(super) fn list(connection: &Connection, now: Timestamp, viewer: Option<&TenantId>, which: Stops) -> Result<Vec<StopRecord>, Failure> {
+pub(super) fn list(connection: &Connection, now: Timestamp, filter: &StopFilter) -> Result<Vec<StopRecord>, Failure> {
     rows::all(
         connection,
         concat!(
-            "SELECT s.* FROM stop s WHERE (:ended OR (s.state = 'active' AND (s.expires_at IS NULL OR s.expires_at > :now))) AND ",
+            "SELECT s.* FROM stop s WHERE s.id > :after AND (:ended OR (s.state = 'active' AND (s.expires_at IS NULL OR s.expires_at > :now))) AND ",
             concerns!(),
-            " ORDER BY s.id"
+            " ORDER BY s.id LIMIT :limit"
         ),
-        named_params! { ":viewer": viewer.map(TenantId::as_str), ":ended": which == Stops::All, ":now": now.millis() },
+        named_params! {
+            ":viewer": filter.viewer.as_ref().map(TenantId::as_str), ":ended": filter.which == Stops::All, ":now": now.millis(),
+            ":after": filter.after.map(|id| id.to_string()).unwrap_or_default(), ":limit": filter.limit,
+        },
         stop_row,
     )
 }
@@ -280,7 +283,7 @@ fn stop_row(row: &Row<'_>) -> Result<StopRecord, Failure> {
         id: word(row, "id")?,
         tenant: opt_word(row, "tenant")?,
         scope: StopScope::parse(&scope, value.as_deref()).map_err(|error| broken("scope", error.to_string()))?,
-        reason: word(row, "reason")?,
+        reason: text(row, "reason")?.into(),
         state: word(row, "state")?,
         placed_by: text(row, "placed_by")?,
         placed_at: at(row, "placed_at")?,
