@@ -21,7 +21,7 @@ use writ::store::health::Health;
 use writ::store::intent::*;
 use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
-use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopRecord, StopStanding, Stops};
+use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use writ::store::tally::Tally;
 use writ::store::{Applied, Busy, Op, Store, StoreError};
 
@@ -242,7 +242,8 @@ impl Store for FaultyStore {
         marked(marks: EventMarks) -> Option<ExecutionRecord>;
         is_usable(credential: CredentialId) -> bool;
         stop(id: StopId, viewer: Option<TenantId>) -> Option<StopStanding>;
-        stops(viewer: Option<TenantId>, which: Stops) -> Vec<StopRecord>;
+        stops(filter: StopFilter) -> Vec<StopRecord>;
+        case_standing(of: CaseFilter) -> CaseStanding;
         due(limit: u32) -> Vec<ExecutionRecord>;
         clients() -> Vec<ClientEntry>;
         certificate_holders(certificates: Vec<ClientCertificate>) -> Vec<ClientId>;
