@@ -89,7 +89,9 @@ impl Proxy {
     pub fn teller(&self, backend: &str, denied: &EventDenied) -> Option<Teller> {
         let declared = backend.parse().ok().and_then(|name| self.backends.backend(&name));
         match denied {
-            EventDenied::Refused(backend::EventError::SignatureMissing(_) | backend::EventError::SignatureInvalid) => Some(Teller::Stranger),
+            EventDenied::Refused(backend::EventError::SignatureMissing(_) | backend::EventError::SignatureInvalid) => {
+                Some(Teller::Stranger)
+            }
             // Where the signature is within the event, what cannot be read was not verified.
             EventDenied::Refused(backend::EventError::Malformed(_)) if declared.is_none_or(|d| d.event_header().is_none()) => {
                 Some(Teller::Stranger)
