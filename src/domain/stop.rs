@@ -127,7 +127,7 @@ impl fmt::Display for StopScope {
 
 /// Why something is stopped, resumed or taken back: 1 to 1,000 characters, all of which show as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(from = "Recorded", into = "String")]
 pub struct Reason(String);
 
 /// The text is no reason that anybody could read later.
@@ -136,6 +136,12 @@ pub struct Reason(String);
 pub struct ReasonError;
 
 impl Reason {
+    /// What was written down before, as it is: by a version with other rules perhaps, and a stop must be shown all the same. Whoever shows it escapes it.
+    #[must_use]
+    pub const fn recorded(text: String) -> Self {
+        Self(text)
+    }
+
     /// The words.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -152,10 +158,13 @@ impl FromStr for Reason {
     }
 }
 
-/// What was written down before is read as it is, or a stop could not be shown: whoever shows it escapes it.
-impl From<String> for Reason {
-    fn from(text: String) -> Self {
-        Self(text)
+/// A reason as it was written down.
+#[derive(Deserialize)]
+struct Recorded(String);
+
+impl From<Recorded> for Reason {
+    fn from(recorded: Recorded) -> Self {
+        Self::recorded(recorded.0)
     }
 }
 

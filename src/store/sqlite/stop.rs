@@ -283,7 +283,7 @@ fn stop_row(row: &Row<'_>) -> Result<StopRecord, Failure> {
         id: word(row, "id")?,
         tenant: opt_word(row, "tenant")?,
         scope: StopScope::parse(&scope, value.as_deref()).map_err(|error| broken("scope", error.to_string()))?,
-        reason: text(row, "reason")?.into(),
+        reason: Reason::recorded(text(row, "reason")?),
         state: word(row, "state")?,
         placed_by: text(row, "placed_by")?,
         placed_at: at(row, "placed_at")?,
