@@ -111,7 +111,7 @@ fn an_approval_and_its_execution_are_told_as_they_stand() {
     assert_eq!(run.work.json(&["execution", "list"])["executions"], json!([execution]));
     assert_eq!(run.work.json(&["execution", "list", "--unresolved"])["executions"], json!([]));
     let resolve = |evidence: &str| {
-        let outcome = ["execution", "resolve", id, "--not-applied", "--evidence", evidence];
+        let outcome = ["execution", "resolve", id, "--applied", "--evidence", evidence];
         run.work.run(&outcome).refused(1)
     };
     assert!(resolve("the account shows none").contains("is applied"));
