@@ -72,6 +72,7 @@ impl UnverifiedRecord {
         if claims.aud != audience.as_str() {
             return Err(RecordError::AudienceWrong);
         }
+        check_reason(&claims)?;
         check_times(&claims, now)?;
         Ok(self.verified(claims))
     }
@@ -172,6 +173,17 @@ fn decode(text: &str, part: &'static str) -> Result<Vec<u8>, RecordError> {
     URL_SAFE_NO_PAD.decode(text).map_err(|_| RecordError::Malformed { part })
 }
 
+/// Whether people can read the reason as it stands. Asked when a record is made and when it is handed in: one that counted goes on counting.
+pub(super) fn check_reason(claims: &Claims) -> Result<(), RecordError> {
+    match deceptive_in_lines(claims.apr.reason.as_deref().unwrap_or_default()) {
+        None => Ok(()),
+        Some(why) => Err(RecordError::ClaimsMalformed(JsonError {
+            pointer: "/apr/reason".to_owned(),
+            reason: why,
+        })),
+    }
+}
+
 /// What the types of the claims cannot say.
 pub(super) fn check_content(claims: &Claims) -> Result<(), RecordError> {
     let apr = &claims.apr;
@@ -190,12 +202,6 @@ pub(super) fn check_content(claims: &Claims) -> Result<(), RecordError> {
     }
     if reason.chars().count() > MAX_REASON_CHARS {
         return Err(RecordError::ReasonTooLong);
-    }
-    if let Some(why) = deceptive_in_lines(reason) {
-        return Err(RecordError::ClaimsMalformed(JsonError {
-            pointer: "/apr/reason".to_owned(),
-            reason: why,
-        }));
     }
     if claims.exp <= claims.iat || claims.exp <= claims.nbf {
         return Err(RecordError::TimesDisordered);

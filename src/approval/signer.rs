@@ -15,7 +15,7 @@ use crate::domain::name::KeyId;
 use crate::domain::principal::KeyKind;
 use crate::domain::secret::Secret;
 
-use super::record::check_content;
+use super::record::{check_content, check_reason};
 use super::{MAX_RECORD_BYTES, RECORD_TYPE, RecordError, signature};
 
 /// Why a key could not be used, or a record not be signed.
@@ -155,6 +155,7 @@ impl RecordSigner {
     /// [`SignerError::Refused`] if no verifier would accept these claims; [`SignerError::NoRandomness`].
     pub fn sign(&self, claims: &Claims) -> Result<String, SignerError> {
         check_content(claims)?;
+        check_reason(claims)?;
         let header = Header {
             alg: match self.key {
                 Key::Es256(_) => "ES256",

@@ -74,9 +74,6 @@ pub struct Broker {
     pub settings: Settings,
 }
 
-/// How long a stop, or what takes something back, is repeated while the store does not say what became of it.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Who calls, and in which request.
 #[derive(Debug, Clone)]
 pub struct Caller {

@@ -1,7 +1,7 @@
 //! Revoke: an approval or a credential is taken back (RFC 7009), and whether a credential could be used now is told (RFC 7662).
 
 use super::details::details;
-use super::{Broker, Caller, PATIENCE};
+use super::{Broker, Caller};
 use crate::audit::{CredentialPart, EventBody, EventKind, Note};
 use crate::domain::id::{ApprovalId, CredentialId};
 use crate::domain::json::Json;
@@ -12,7 +12,7 @@ use crate::domain::stop::Reason;
 use crate::domain::time::Timestamp;
 use crate::store::record::{CredentialRecord, DraftRecord};
 use crate::store::stop::{RevokeApproval, RevokeCredential, RevokedApproval};
-use crate::store::{StoreError, insist};
+use crate::store::{PATIENCE, StoreError, insist};
 use crate::token::{GrantResource, RequestFacts, SignedCredential, TokenError, Verifier};
 
 /// Why an approval was not taken back.

@@ -1,13 +1,13 @@
 //! Stop: the kill switch over HTTP, bounded to the caller's tenant. At the command line it has no such bound.
 
-use super::{Broker, Caller, PATIENCE};
+use super::{Broker, Caller};
 use crate::audit::{EventBody, EventKind, Note, StopPart};
 use crate::domain::id::StopId;
 use crate::domain::principal::OperationPattern;
 use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
 use crate::store::stop::{LiftStop, PlaceStop, StopFilter, StopRecord, StopStanding, Stops};
-use crate::store::{StoreError, insist};
+use crate::store::{PATIENCE, StoreError, insist};
 
 /// A stop that is wished for.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use crate::domain::id::{ApprovalId, DraftId, IdError};
 use crate::domain::stop::Reason;
 use crate::http::RevokedView;
 use crate::store::stop::{Reached, RevokeApproval};
-use crate::store::{Rejection, Store, StoreError};
+use crate::store::{PATIENCE, Rejection, Store, StoreError, insist};
 
 /// Take a granted approval back.
 #[derive(Args)]
@@ -68,7 +68,8 @@ impl ApprovalArgs {
             approval: id,
             reason: revoke.reason,
         };
-        let revoked = store.revoke_approval(context.op(), asked).await.map_err(|error| match error {
+        let revoked = insist(PATIENCE, context.op(), |op| store.revoke_approval(op, asked.clone())).await;
+        let revoked = revoked.map_err(|error| match error {
             StoreError::Rejected(Rejection::NotFound) => unknown(&id),
             StoreError::Rejected(rejection @ Rejection::ApprovalIs(_)) => {
                 CliError::failed(format!("{rejection}; only one that is granted can be taken back"))

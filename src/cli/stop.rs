@@ -19,7 +19,7 @@ use crate::domain::stop::{Reason, StopScope};
 use crate::domain::time::Timestamp;
 use crate::http::{StopStandingView, StopView};
 use crate::store::stop::{LiftStop, PlaceStop, StopFilter, StopRecord, StopStanding, Stops};
-use crate::store::{Rejection, Store, StoreError};
+use crate::store::{PATIENCE, Rejection, Store, StoreError, insist};
 
 /// Stop something at once: nothing of it is issued, spent or sent from now on, in any process on this store.
 ///
@@ -114,7 +114,10 @@ impl Stop {
             reason: self.reason,
             expires_at: self.until.or_else(|| self.for_.map(|span| now.plus(span))),
         };
-        let placed = store.place_stop(context.op(), place).await.map_err(|error| match error {
+        let id = place.id;
+        let placed = insist(PATIENCE, context.op(), |op| store.place_stop(op, place.clone())).await;
+        let placed = placed.map_err(|error| match error {
+            StoreError::Ambiguous { .. } => CliError::failed(format!("{error}; `writ stops {id}` says whether it is in force")),
             StoreError::Rejected(Rejection::NotFound) => CliError::failed(format!("there is no {scope}; nothing is stopped")),
             StoreError::Rejected(rejection @ Rejection::StopEnded(_)) => CliError::failed(format!("{rejection}; nothing is stopped")),
             other => CliError::failed(other),
@@ -163,7 +166,7 @@ impl Resume {
             stop: self.stop,
             reason: self.reason,
         };
-        let lifted = store.lift_stop(context.op(), lift).await;
+        let lifted = insist(PATIENCE, context.op(), |op| store.lift_stop(op, lift.clone())).await;
         let stop = lifted
             .map_err(|error| match error {
                 StoreError::Rejected(Rejection::NotFound) => unknown(self.stop),

@@ -6,10 +6,14 @@ pub fn deceptive(text: &str) -> Option<String> {
     named(text, is_deceptive)
 }
 
-/// As [`deceptive`], for text of several lines: line ends and tabs are what they look like.
+/// As [`deceptive`], for prose of several lines: line ends and tabs are what they look like, and what joins letters or picks an emoji belongs to
+/// the way many languages are written.
 #[must_use]
 pub fn deceptive_in_lines(text: &str) -> Option<String> {
-    named(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
+    let text = text.replace("\r\n", "\n");
+    named(&text, |c| {
+        is_deceptive(c) && !matches!(c, '\n' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+    })
 }
 
 fn named(text: &str, is_bad: impl Fn(char) -> bool) -> Option<String> {
@@ -62,9 +66,10 @@ mod tests {
         ] {
             assert!(deceptive(bad).is_some() && deceptive_in_lines(bad).is_some(), "{bad:?}");
         }
-        for line in ["a\nb", "a\tb"] {
+        for line in ["a\nb", "a\tb", "a\r\nb", "می\u{200c}شود", "👨\u{200d}👩 ❤\u{fe0f}"] {
             assert!(deceptive(line).is_some() && deceptive_in_lines(line).is_none(), "{line:?}");
         }
+        assert!(deceptive_in_lines("a\rb").is_some(), "it overwrites the line");
         assert_eq!(deceptive("Zoë Müller, 東京"), None);
         assert_eq!(escaped("a\u{202e}b\u{1b}[2K\n"), "a\\u{202e}b\\u{1b}[2K\\u{a}");
     }

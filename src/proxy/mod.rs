@@ -29,7 +29,7 @@ use crate::domain::id::{DraftId, OperationId, RequestId};
 use crate::domain::name::Audience;
 use crate::domain::secret::SecretsMark;
 use crate::store::record::ExecutionRecord;
-use crate::store::{Applied, Op, Store, StoreError, insist};
+use crate::store::{Applied, Op, PATIENCE, Store, StoreError, insist};
 use crate::token::Verifier;
 
 /// What the proxy is called, and how long it may hold what it took.
@@ -156,9 +156,6 @@ impl Parts {
         insist(patience, self.op(None), run).await
     }
 }
-
-/// How long a transition is repeated when the store does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A draft's document with the operation that reads its answers.
 struct Plan<'a> {

@@ -75,7 +75,8 @@ impl Parts {
                 }
                 continue;
             }
-            current = self.look(current, &plan, step).await?;
+            let told = current.told(self.clock.now());
+            current = self.look(current, &plan, step, told).await?;
             if current.state != ExecutionState::Indeterminate {
                 return Ok(current);
             }
@@ -143,7 +144,7 @@ impl Parts {
     /// Nothing that was sent was executed, and nothing more will be sent.
     async fn never_applied(&self, execution: &ExecutionRecord, plan: &Plan<'_>, code: &str) -> Result<ExecutionRecord, StoreError> {
         let settled = Settled::NotApplied { code: code.to_owned() };
-        self.found(execution, Some(plan), "attempts", settled, None).await
+        self.found(execution, Some(plan), LookUpRecord::BY_ATTEMPTS, settled, None).await
     }
 
     /// One look at what the backend took and had not finished. Nothing is ever sent for it.
@@ -185,9 +186,11 @@ impl Parts {
         Ok(looked)
     }
 
-    /// Takes the look-up steps in their order until one changes something. Nothing is sent.
+    /// Takes the look-up steps in their order until one changes something, or answers all that was told. Nothing is sent.
     async fn look_only(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
         let state = execution.state;
+        // Each step of the round may answer them: one that decides nothing only puts them off.
+        let told = execution.told(self.clock.now());
         let mut current = execution;
         // Where nothing can be read, the backend tells by itself or a person asks there. That it was thought of is written down, with the next time.
         let is_blind = |step: &Step| step.is_replay() || !step.applies(current.reference.as_deref());
@@ -202,14 +205,18 @@ impl Parts {
                 continue;
             }
             // What is over is looked at only while something was told that is not answered yet.
+            let waits = current
+                .events
+                .iter()
+                .any(|event| event.look_at.is_some() && told.contains(&event.id));
             if matches!(
                 state,
                 ExecutionState::Applied | ExecutionState::NotApplied | ExecutionState::Aborted
-            ) && current.told(self.clock.now()).is_empty()
+            ) && !waits
             {
                 break;
             }
-            current = self.look(current, plan, step).await?;
+            current = self.look(current, plan, step, told.clone()).await?;
             if current.state != state {
                 break;
             }
@@ -218,7 +225,13 @@ impl Parts {
     }
 
     /// One look-up step, through all its pages.
-    async fn look(&self, execution: ExecutionRecord, plan: &Plan<'_>, step: &Step) -> Result<ExecutionRecord, StoreError> {
+    async fn look(
+        &self,
+        execution: ExecutionRecord,
+        plan: &Plan<'_>,
+        step: &Step,
+        told: Vec<String>,
+    ) -> Result<ExecutionRecord, StoreError> {
         let mut answers = Vec::new();
         let mut page = plan
             .operation
@@ -285,7 +298,9 @@ impl Parts {
             }
             Finding::Found(_) | Finding::More(_) => inconclusive(),
         };
-        let looked = self.found(&execution, Some(plan), step.name(), settled, answers.last()).await?;
+        let looked = self
+            .found_of(&execution, Some(plan), step.name(), settled, answers.last(), told)
+            .await?;
         if is_another && matches!(looked.state, ExecutionState::Indeterminate | ExecutionState::Pending) {
             return self.hand_off(&looked, Reason::OtherReference).await;
         }
@@ -308,6 +323,7 @@ impl Parts {
         self.clock.now() >= settled && before + 1 >= proof.repeats as usize
     }
 
+    /// Writes down what was found out without asking the backend.
     async fn found(
         &self,
         execution: &ExecutionRecord,
@@ -315,6 +331,20 @@ impl Parts {
         step: &str,
         settled: Settled,
         answer: Option<&Answer>,
+    ) -> Result<ExecutionRecord, StoreError> {
+        let told = execution.told(self.clock.now());
+        self.found_of(execution, plan, step, settled, answer, told).await
+    }
+
+    /// Writes down what a look showed, as the answer to what was `told` when it began.
+    async fn found_of(
+        &self,
+        execution: &ExecutionRecord,
+        plan: Option<&Plan<'_>>,
+        step: &str,
+        settled: Settled,
+        answer: Option<&Answer>,
+        told: Vec<String>,
     ) -> Result<ExecutionRecord, StoreError> {
         let now = self.clock.now();
         let finding = match &settled {
@@ -346,7 +376,7 @@ impl Parts {
             settled,
             result,
             next_action_at,
-            events: execution.told(now),
+            events: told,
         };
         Ok(self.surely(|op| self.store.look_up(op, look_up.clone())).await?.value)
     }

@@ -49,14 +49,18 @@ impl Proxy {
     /// else. Gives how many there were.
     ///
     /// # Errors
-    /// [`StoreError`] if the store could not say what is due.
+    /// [`StoreError`] if the store could not say what is due, or did not let one of them be taken over; the others are attended to.
     pub async fn sweep(&self) -> Result<usize, StoreError> {
         let due = self.store.due(32).await?;
         let mut taken = 0;
+        let mut failed = None;
         for execution in due {
-            taken += usize::from(self.attend(&execution).await?);
+            match self.attend(&execution).await {
+                Ok(was_free) => taken += usize::from(was_free),
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(taken)
+        failed.map_or(Ok(taken), Err)
     }
 
     /// Takes the execution over and carries it on in a task of its own; whether it could be taken.

@@ -162,9 +162,12 @@ impl Proxy {
         tracing::info!(%backend, event = event.id, finding = received.finding.as_str(), "an event was taken");
         if let (EventFinding::Waits, Some(id)) = (received.finding, execution) {
             // It is on disk: if it cannot be attended to now, the sweep does it.
-            match self.store.execution(id).await {
-                Ok(Some(execution)) if execution.state != ExecutionState::Claimed => drop(self.attend(&execution).await),
-                _ => {}
+            let attended = match self.store.execution(id).await {
+                Ok(Some(execution)) if execution.state != ExecutionState::Claimed => self.attend(&execution).await.map(drop),
+                other => other.map(drop),
+            };
+            if let Err(error) = attended {
+                tracing::warn!(execution.id = %id, event = event.id, %error, "an event could not be attended to at once; the sweep does it");
             }
         }
         Ok(Taken {

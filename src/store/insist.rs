@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
+
 use super::{Applied, Op, StoreError};
 
+/// How long whoever has no better measure repeats.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The first pause before a repetition; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause.
@@ -18,18 +22,17 @@ pub async fn insist<T, F>(patience: Duration, op: Op, run: impl Fn(Op) -> F) -> 
 where
     F: Future<Output = Result<Applied<T>, StoreError>>,
 {
+    let begun = Instant::now();
     let mut pause = FIRST_PAUSE;
-    let mut waited = Duration::ZERO;
     // Once it may have taken place, "this repetition did not" is no answer to whether it did.
     let mut doubt = None;
     loop {
         match run(op.clone()).await {
-            Err(error @ (StoreError::Ambiguous { .. } | StoreError::Unavailable(_))) if waited < patience => {
+            Err(error @ (StoreError::Ambiguous { .. } | StoreError::Unavailable(_))) if begun.elapsed() < patience => {
                 if matches!(error, StoreError::Ambiguous { .. }) {
                     doubt = Some(error);
                 }
-                tokio::time::sleep(pause).await;
-                waited += pause;
+                sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             other => {

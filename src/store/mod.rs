@@ -13,4 +13,4 @@ pub mod tally;
 pub use contract::{Applied, Op, Store};
 pub use error::{Busy, Rejection, StoreError};
 pub use health::Health;
-pub use insist::insist;
+pub use insist::{PATIENCE, insist};

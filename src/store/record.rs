@@ -327,10 +327,10 @@ impl ExecutionRecord {
         self.attempts.iter().any(AttemptRecord::is_in_doubt)
     }
 
-    /// The first attempt that may have had its effect and is known to have gone out with secrets other than these.
+    /// The first attempt that may have had its effect and is not known to have gone out with these secrets.
     #[must_use]
     pub fn sent_otherwise(&self, secrets: SecretsMark) -> Option<u32> {
-        let mut otherwise = self.attempts.iter().filter(|a| a.secrets.is_some_and(|mark| mark != secrets));
+        let mut otherwise = self.attempts.iter().filter(|a| a.secrets.is_none_or(|mark| mark != secrets));
         otherwise.find(|attempt| attempt.is_in_doubt()).map(|attempt| attempt.n)
     }
 }
@@ -397,6 +397,11 @@ pub struct LookUpRecord {
     pub status: Option<u16>,
     /// SHA-256 of the answer's body.
     pub body_sha256: Option<Digest>,
+}
+
+impl LookUpRecord {
+    /// The step that looks at nothing but the attempts: each of them certainly had no effect.
+    pub const BY_ATTEMPTS: &'static str = "attempts";
 }
 
 /// What a backend's event says became of a draft's effect.

@@ -466,6 +466,16 @@ async fn a_stop_that_a_wrong_clock_ended_is_in_force_again_when_the_right_one_is
         rejection(world.store().issue(world.op(), world.issue(&fresh)).await),
         Rejection::Stopped(stops[0].id)
     );
+    // Lifted, it stays lifted when the clock was wrong a second time.
+    world.store().lift_stop(world.op(), world.lift(&stops[0])).await.unwrap();
+    world.clock.advance(YEAR);
+    world.store().sweep(world.op(), 10).await.unwrap();
+    world.store().probe().await.unwrap();
+    let latest = world.now();
+    world.clock.set_back(YEAR);
+    let answer = world.store().accept_clock(world.op(), accept(latest)).await.unwrap().value;
+    assert_eq!(answer.stops, 0);
+    assert!(world.store().stops(StopFilter::first(Stops::InForce)).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -233,6 +233,12 @@ pub(super) fn look_up(step: &mut Step<'_>, look_up: &LookUp) -> Result<Execution
             step.emit(fill(event))?;
         }
     }
+    // What no look at the backend has shown rests on the attempts alone, and none of them may be in doubt.
+    if result.step == LookUpRecord::BY_ATTEMPTS
+        && let Some(doubtful) = was.attempts.iter().find(|attempt| attempt.is_in_doubt())
+    {
+        return Err(Rejection::AttemptInDoubt(doubtful.n).into());
+    }
     insert_look_up(step, &was, result)?;
     let state = transition.map_or(was.state, ExecutionTransition::to);
     if told::answer(step, &was, &then, &look_up.events, look_up.settled.shown(), state)? {

@@ -102,8 +102,18 @@ pub(super) fn due(connection: &Connection, now: Timestamp, limit: u32) -> Result
         },
         |row| word::<ExecutionId>(row, "id"),
     )?;
-    let found: Result<Vec<_>, _> = ids.into_iter().map(|id| rows::execution(connection, id)).collect();
-    Ok(found?.into_iter().flatten().collect())
+    let mut due = Vec::new();
+    for id in ids {
+        match rows::execution(connection, id) {
+            Ok(found) => due.extend(found),
+            // One row that cannot be read keeps nobody from looking after the others.
+            Err(Failure::Corrupt(why)) => {
+                tracing::error!(execution.id = %id, why, "an execution that is due cannot be read: a person must look")
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(due)
 }
 
 /// A draft's canonical bytes.

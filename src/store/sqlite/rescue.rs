@@ -140,16 +140,21 @@ impl SqliteStore {
         let rescue = Arc::clone(&self.rescue);
         let count = found.waiting.len();
         let cleared = tokio::task::spawn_blocking(move || {
-            rescue.results.clear(&found)?;
-            rescue.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            Ok::<_, std::io::Error>(())
+            let is_empty = rescue.results.clear(&found)?;
+            if is_empty {
+                rescue.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            }
+            Ok::<_, std::io::Error>(is_empty)
         });
         match cleared.await {
-            Ok(Ok(())) if count > 0 => {
-                self.tools.pulse.waiting_results(0);
+            Ok(Ok(is_empty)) if count > 0 => {
+                // What came meanwhile is counted by the next look.
+                if is_empty {
+                    self.tools.pulse.waiting_results(0);
+                }
                 tracing::info!(count, "results that waited beside the store are recorded");
             }
-            Ok(Ok(())) => {}
+            Ok(Ok(_)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the file of results that waited cannot be emptied; they are put down again, which changes nothing")
             }

@@ -143,16 +143,16 @@ impl Results {
         Ok(found)
     }
 
-    /// Empties the file, if nothing came since it was read. Lines that could not be read are kept beside it for a person.
-    pub(super) fn clear(&self, found: &Found) -> io::Result<()> {
-        let Some(read) = found.read else { return Ok(()) };
+    /// Empties the file, if nothing came since it was read, and says whether it did. Lines that could not be read are kept beside it for a person.
+    pub(super) fn clear(&self, found: &Found) -> io::Result<bool> {
+        let Some(read) = found.read else { return Ok(true) };
         let mut file = OpenOptions::new().read(true).write(true).open(&self.path)?;
         flock(&file, FlockOperation::LockExclusive)?;
         // Another process may have emptied it meanwhile, and a result of the same length may have come: only the content tells.
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         if Digest::of(&bytes) != read {
-            return Ok(());
+            return Ok(false);
         }
         if !found.unreadable.is_empty() {
             let kept = beside(&self.path, ".unreadable");
@@ -165,7 +165,8 @@ impl Results {
             File::open(directory(&self.path))?.sync_all()?;
         }
         file.set_len(0)?;
-        file.sync_all()
+        file.sync_all()?;
+        Ok(true)
     }
 }
 

@@ -90,7 +90,7 @@ fn abort(step: &mut Step<'_>, draft: &DraftRecord, claimed: &ExecutionRecord) ->
         ..event
     };
     let then = ExecutionRecord {
-        lease_until: step.now,
+        lease_until: step.wall,
         next_action_at: None,
         code: Some(CODE.to_owned()),
         ..claimed.clone()

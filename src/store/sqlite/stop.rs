@@ -74,6 +74,10 @@ pub(super) fn check(connection: &Connection, now: Timestamp, draft: DraftId, cre
 
 /// `stop.place`: from the commit on nothing that it covers is issued, spent or sent. Gives what is in flight at that moment.
 pub(super) fn place(step: &mut Step<'_>, place: &PlaceStop) -> Result<StopStanding, Failure> {
+    put(step, place, None)
+}
+
+fn put(step: &mut Step<'_>, place: &PlaceStop, renews: Option<StopId>) -> Result<StopStanding, Failure> {
     // By this process's own clock: while it is behind what is written down, a stop for an hour is still one for an hour.
     if let Some(end) = place.expires_at
         && end <= step.wall
@@ -85,13 +89,14 @@ pub(super) fn place(step: &mut Step<'_>, place: &PlaceStop) -> Result<StopStandi
     }
     let state = StopTransition::Place.to();
     step.insert(
-        "INSERT INTO stop (id, tenant, scope, value, reason, placed_by, placed_at, expires_at, state)
-         VALUES (:id, :tenant, :scope, :value, :reason, :by, :now, :expires_at, :state)",
+        "INSERT INTO stop (id, tenant, scope, value, reason, placed_by, placed_at, expires_at, state, renews)
+         VALUES (:id, :tenant, :scope, :value, :reason, :by, :now, :expires_at, :state, :renews)",
         place.id,
         named_params! {
             ":id": place.id.to_string(), ":tenant": place.tenant.as_ref().map(TenantId::as_str), ":scope": place.scope.word(),
             ":value": place.scope.value(), ":reason": place.reason.as_str(), ":by": step.by(), ":now": step.now.millis(),
             ":expires_at": place.expires_at.map(Timestamp::millis), ":state": state.as_str(),
+            ":renews": renews.map(|id| id.to_string()),
         },
     )?;
     let stop = of_id(step.connection, place.id)?;
@@ -101,11 +106,12 @@ pub(super) fn place(step: &mut Step<'_>, place: &PlaceStop) -> Result<StopStandi
 }
 
 /// Places anew every stop that lapsed by a clock that ran ahead, and whose end has not come by the one that is right: a lapse is final, but
-/// what was to stand still must.
+/// what was to stand still must. One that was taken up already is not again: somebody may have lifted it since.
 pub(super) fn renew(step: &mut Step<'_>) -> Result<u32, Failure> {
     let too_soon = rows::all(
         step.connection,
-        "SELECT * FROM stop WHERE state = :lapsed AND expires_at > :now ORDER BY id",
+        "SELECT * FROM stop s WHERE state = :lapsed AND expires_at > :now
+            AND NOT EXISTS (SELECT 1 FROM stop later WHERE later.renews = s.id) ORDER BY id",
         named_params! { ":lapsed": StopState::Lapsed.as_str(), ":now": step.now.millis() },
         stop_row,
     )?;
@@ -118,7 +124,7 @@ pub(super) fn renew(step: &mut Step<'_>) -> Result<u32, Failure> {
             reason: stop.reason,
             expires_at: stop.expires_at,
         };
-        place(step, &again)?;
+        put(step, &again, Some(stop.id))?;
         renewed += 1;
     }
     Ok(renewed)

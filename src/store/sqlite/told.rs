@@ -55,10 +55,21 @@ pub(super) fn receive(step: &mut Step<'_>, receive: &Receive) -> Result<Received
             (was, None, *finding)
         }
         About::Execution {
-            execution, said, weight, ..
+            execution,
+            said,
+            weight,
+            reference,
+            ..
         } => {
             let was = step.execution(*execution)?;
+            let is_another = was
+                .reference
+                .as_ref()
+                .zip(reference.as_ref())
+                .is_some_and(|(known, told)| known != told);
             let finding = match (standing(was.state, *said), weight) {
+                // It was judged before this step, and the backend's id may have become known since.
+                _ if is_another => EventFinding::Disagrees,
                 (Standing::Known, _) => EventFinding::Agrees,
                 (Standing::News, Weight::Look) => EventFinding::Waits,
                 (Standing::News, Weight::Word) if matches!(was.state, S::NotApplied | S::Aborted) => EventFinding::Contradicts,

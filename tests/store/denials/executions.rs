@@ -6,7 +6,7 @@ use writ::domain::secret::SecretsMark;
 use writ::store::Rejection;
 use writ::store::contract::OperationOutcome;
 use writ::store::intent::{AfterAbort, Dispatch, LookUp, Resolution, Settle};
-use writ::store::record::AttemptResult;
+use writ::store::record::{AttemptResult, LookUpRecord};
 
 use super::super::world::*;
 use super::{refused, refuses};
@@ -26,6 +26,7 @@ super::super::over_one_and_two_connections! {
     an_answer_to_an_attempt_that_was_not_made_is_refused,
     an_earlier_attempt_in_doubt_forbids_not_applied,
     an_answer_that_proves_nothing_forbids_not_applied,
+    an_attempt_in_doubt_forbids_not_applied_by_the_attempts_alone,
     a_look_up_changes_only_what_is_open,
     only_what_is_lost_is_handed_off_or_resolved,
     what_was_certainly_not_sent_or_not_done_is_not_resolved,
@@ -163,6 +164,19 @@ async fn what_may_have_been_sent_is_never_sent_with_other_secrets(world: World) 
     let unsent = world.store().settle(world.op(), unsent).await.unwrap().value;
     let again = world.store().dispatch(world.op(), rotated(&unsent)).await.unwrap().value;
     assert_eq!(again.attempts[1].secrets, Some(SecretsMark::of([&b"sk_2"[..]])));
+}
+
+async fn an_attempt_in_doubt_forbids_not_applied_by_the_attempts_alone(world: World) {
+    let unknown = world.indeterminate().await;
+    let by_attempts = world.look_up(&unknown, not_applied());
+    let by_attempts = LookUp {
+        result: LookUpRecord {
+            step: LookUpRecord::BY_ATTEMPTS.to_owned(),
+            ..by_attempts.result
+        },
+        ..by_attempts
+    };
+    refuses!(world, look_up(by_attempts), Rejection::AttemptInDoubt(1));
 }
 
 async fn an_answer_is_recorded_once(world: World) {
