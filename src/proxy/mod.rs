@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod handoff;
+mod look;
 mod read;
 mod reconcile;
 mod redeem;
