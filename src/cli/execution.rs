@@ -75,8 +75,7 @@ struct List {
 
 /// Say what became of an execution that nothing but a person can find out.
 ///
-/// Look it up at the backend first: what you say here is what counts afterwards. With --not-applied an execution that is applied, and has failed
-/// since without the backend telling so, is taken back too.
+/// Look it up at the backend first: what you say here is what counts afterwards.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("outcome").required(true).args(["applied", "not_applied"]),
@@ -135,7 +134,7 @@ impl ExecutionArgs {
                 let resolved = proxy::resolve(&*store, context.op(), resolve.id, resolution, &resolve.evidence, resolve.reference);
                 let execution = resolved.await.map_err(|error| match error {
                     proxy::ResolveError::Store(StoreError::Rejected(Rejection::ExecutionIs(state))) => CliError::failed(format!(
-                        "execution {} is {state}; only one that is handed_off, indeterminate or pending is resolved; --not-applied also takes back one that is applied",
+                        "execution {} is {state}; only one that is handed_off, indeterminate or pending is resolved",
                         resolve.id
                     )),
                     proxy::ResolveError::Store(StoreError::Rejected(Rejection::NotFound)) => unknown(&resolve.id),

@@ -103,9 +103,9 @@ where
                 let event =
                     EventBody::new(EventKind::Note(Note::AuthFailed), Actor::new(ActorKind::Anonymous, "basic")).denied("unauthenticated");
                 // The claimed id only if it is a registered one: a mistyped secret in its place must not reach the log.
-                let subject = known.map(|e| e.client.id.to_string());
                 let event = EventBody {
-                    subject,
+                    subject: known.as_ref().map(|e| e.client.id.to_string()),
+                    tenant: known.map(|e| e.client.tenant),
                     request_id: Some(request),
                     ..event
                 };

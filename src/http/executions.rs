@@ -197,7 +197,7 @@ pub(super) enum ResolveOutcome {
     NotApplied,
 }
 
-/// Close an execution whose outcome only a person could find out. One that is applied and has failed since is taken back with `not_applied`.
+/// Close an execution whose outcome only a person could find out.
 #[utoipa::path(
     post, path = "/v1/executions/{id}/resolve", operation_id = "resolve_execution", tag = "executions", security(("client" = [])),
     params(("id" = String, Path, description = "the execution's id")),

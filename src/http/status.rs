@@ -51,7 +51,7 @@ impl Probe {
     /// Whether it commits, or did so within the last second.
     ///
     /// # Errors
-    /// [`DoesNotCommit`]; why is in the log, once for each probe.
+    /// The store does not commit; why is in the log, once for each probe.
     pub async fn ask(&self, store: &dyn Store) -> Result<(), DoesNotCommit> {
         // Whoever comes meanwhile waits for the same answer.
         let mut probed = self.0.lock().await;

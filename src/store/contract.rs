@@ -111,7 +111,7 @@ pub trait Store: Send + Sync {
     /// `execution.hand_off`.
     async fn hand_off(&self, op: Op, hand_off: HandOff) -> Result<Applied<ExecutionRecord>, StoreError>;
 
-    /// `execution.resolve_applied` or `execution.resolve_not_applied`; of one that is applied, `execution.reopen`.
+    /// `execution.resolve_applied` or `execution.resolve_not_applied`.
     async fn resolve(&self, op: Op, resolve: Resolve) -> Result<Applied<ExecutionRecord>, StoreError>;
 
     /// `stop.place`: from its commit on nothing that the stop covers is issued, spent or sent. What is in flight is listed in the same step.

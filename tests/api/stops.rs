@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, StopId};
+use writ::domain::principal::Role;
 use writ::domain::stop::StopScope;
 use writ::store::stop::PlaceStop;
 
@@ -20,6 +21,7 @@ async fn two_tenants() -> World {
         .add_client("operations", |client| {
             client.id = "elsewhere".parse().unwrap();
             client.tenant = "globex".parse().unwrap();
+            client.roles.insert(Role::Auditor);
         })
         .await;
     world
@@ -237,6 +239,17 @@ async fn a_tenant_sees_of_the_command_line_s_stops_only_what_concerns_it() {
     let set = |ids: &[String]| ids.iter().cloned().collect();
     let theirs = world.call("elsewhere", "GET", "/v1/stops", None).await.expect(200);
     assert_eq!(listed(theirs), set(&ids[ours.len()..]));
+    let page = world
+        .call("elsewhere", "GET", "/v1/audit/events?limit=1000", None)
+        .await
+        .expect(200);
+    let events = page["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "stop.place");
+    let told: BTreeSet<String> = events.map(|event| event["stop"]["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(told, set(&ids[ours.len()..]), "the log tells what the list does not");
     let here = world.call("operations", "GET", "/v1/stops", None).await.expect(200);
     assert_eq!(listed(here), set(&ids));
     for (n, id) in ids.iter().enumerate() {

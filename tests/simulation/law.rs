@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use writ::domain::approval::Decision;
 use writ::domain::id::{DraftId, ExecutionId};
 use writ::store::intent::{
-    Abort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, Redeem, Resolution, Resolve, Settle, Settled, TakeOver, Vote,
+    Abort, Close, CloseAs, Decide, Dispatch, Follow, HandOff, Issue, LookUp, Redeem, Resolve, Settle, Settled, TakeOver, Vote,
 };
 
 /// A transition that somebody asks for.
@@ -250,10 +250,6 @@ fn check(db: &Connection, wall: i64, latest: i64, wish: &Wish<'_>) -> Result<(),
         }
         Wish::Resolve(resolve) => {
             let execution = execution(db, resolve.execution).ok_or("there is no such execution")?;
-            let reopens = resolve.resolution == Resolution::NotApplied && execution.state == "applied";
-            if reopens {
-                return Ok(());
-            }
             is_in(
                 &execution.state,
                 &["indeterminate", "pending", "handed_off"],

@@ -431,10 +431,6 @@ async fn a_person_settles_what_no_look_up_could(world: World) {
         (done.state, done.evidence.as_deref(), done.reference.as_deref()),
         (ExecutionState::Applied, Some("seen in the dashboard"), Some("re_9"))
     );
-    let reopen = world.resolve(&done, Resolution::NotApplied);
-    let reopened = world.store().resolve(world.op(), reopen).await.unwrap().value;
-    assert_eq!(reopened.state, ExecutionState::NotApplied);
-    assert_eq!(world.events().await.last().unwrap()["type"], "execution.reopen");
 }
 
 async fn what_is_due_is_what_somebody_should_look_at(world: World) {

@@ -75,9 +75,13 @@ async fn everything(world: &World) {
         .unwrap();
 
     world.settled(not_applied()).await;
-    let done = world.settled(applied()).await;
-    let reopen = world.resolve(&done, Resolution::NotApplied);
-    world.store().resolve(world.op(), reopen).await.unwrap();
+    world.settled(applied()).await;
+    let bounced = world.settled(pending()).await;
+    world
+        .store()
+        .look_up(world.op(), world.look_up(&bounced, not_applied()))
+        .await
+        .unwrap();
     for (found, held_off) in [(applied(), false), (not_applied(), true), (pending(), false)] {
         let execution = if held_off {
             world.handed_off().await

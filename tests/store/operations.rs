@@ -84,9 +84,7 @@ async fn attempts_and_outcomes_repeat(world: World) {
     let hand_off = world.hand_off(&unknown);
     let handed = repeats!(world, hand_off(hand_off), other: hand_off(world.hand_off(&other)));
     let resolve = world.resolve(&handed, Resolution::Applied);
-    let done = repeats!(world, resolve(resolve), other: resolve(world.resolve(&handed, Resolution::NotApplied)));
-    let reopen = world.resolve(&done, Resolution::NotApplied);
-    repeats!(world, resolve(reopen), other: resolve(world.resolve(&done, Resolution::Applied)));
+    repeats!(world, resolve(resolve), other: resolve(world.resolve(&handed, Resolution::NotApplied)));
 }
 
 async fn administration_repeats(world: World) {

@@ -287,14 +287,12 @@ pub(super) fn hand_off(step: &mut Step<'_>, hand_off: &HandOff) -> Result<Execut
     step.execution(was.id)
 }
 
-/// `execution.resolve_applied` or `execution.resolve_not_applied`; `execution.reopen` of one that was taken for applied. A person needs no lease;
-/// whoever holds one finds the state changed.
+/// `execution.resolve_applied` or `execution.resolve_not_applied`. A person needs no lease; whoever holds one finds the state changed.
 pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<ExecutionRecord, Failure> {
     let was = step.execution(resolve.execution)?;
-    let transition = match (resolve.resolution, was.state) {
-        (Resolution::Applied, _) => ExecutionTransition::ResolveApplied,
-        (Resolution::NotApplied, ExecutionState::Applied) => ExecutionTransition::Reopen,
-        (Resolution::NotApplied, _) => ExecutionTransition::ResolveNotApplied,
+    let transition = match resolve.resolution {
+        Resolution::Applied => ExecutionTransition::ResolveApplied,
+        Resolution::NotApplied => ExecutionTransition::ResolveNotApplied,
     };
     let then = ExecutionRecord {
         lease_until: step.wall,
@@ -304,11 +302,6 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
         ..was.clone()
     };
     step.move_execution(&was, transition, was.fence, &then, |event| EventBody {
-        outcome: if transition == ExecutionTransition::Reopen {
-            EventOutcome::Failed
-        } else {
-            event.outcome
-        },
         content_sha256: Some(Digest::of(resolve.evidence.as_bytes())),
         provider: resolve.reference.clone().map(|reference| ProviderPart {
             status: None,

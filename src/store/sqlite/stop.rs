@@ -198,10 +198,27 @@ fn end(step: &mut Step<'_>, was: &StopRecord, transition: StopTransition, reason
     tell(step, was, transition, reason)
 }
 
+/// The only tenant that the stop concerns: nobody else's auditor reads in the log which drafts and clients it has.
+fn concerned(connection: &Connection, stop: &StopRecord) -> Result<Option<TenantId>, Failure> {
+    if stop.tenant.is_some() {
+        return Ok(stop.tenant.clone());
+    }
+    let sql = match &stop.scope {
+        StopScope::Everything | StopScope::Operation(_) | StopScope::Approver(_) => return Ok(None),
+        StopScope::Tenant(tenant) => return Ok(Some(tenant.clone())),
+        StopScope::Client(_) => "SELECT tenant FROM client WHERE id = ?1",
+        StopScope::Draft(_) => "SELECT tenant FROM draft WHERE id = ?1",
+        StopScope::Approval(_) => "SELECT d.tenant FROM approval a JOIN draft d ON d.id = a.draft WHERE a.id = ?1",
+        StopScope::Credential(_) => "SELECT d.tenant FROM credential c JOIN draft d ON d.id = c.draft WHERE c.id = ?1",
+    };
+    rows::first(connection, sql, [stop.scope.value()], |row| word(row, "tenant"))
+}
+
 fn tell(step: &mut Step<'_>, stop: &StopRecord, transition: StopTransition, reason: Option<&Reason>) -> Result<(), Failure> {
     let event = step.event(EventKind::Stop(transition));
+    let tenant = concerned(step.connection, stop)?;
     step.emit(EventBody {
-        tenant: stop.tenant.clone(),
+        tenant,
         stop: Some(StopPart {
             id: stop.id,
             scope: Some(stop.scope.word()),

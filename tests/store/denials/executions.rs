@@ -29,7 +29,7 @@ super::super::over_one_and_two_connections! {
     an_attempt_in_doubt_forbids_not_applied_by_the_attempts_alone,
     a_look_up_changes_only_what_is_open,
     only_what_is_lost_is_handed_off_or_resolved,
-    what_was_certainly_not_sent_or_not_done_is_not_resolved,
+    what_nobody_doubts_is_not_resolved,
 }
 
 async fn a_lease_is_not_taken_while_it_runs(world: World) {
@@ -258,7 +258,7 @@ async fn only_what_is_lost_is_handed_off_or_resolved(world: World) {
     for execution in [world.claimed().await, world.dispatched().await, world.settled(applied()).await] {
         let is = Rejection::ExecutionIs(execution.state);
         refuses!(world, hand_off(world.hand_off(&execution)), is);
-        refuses!(world, resolve(world.resolve(&execution, Resolution::Applied)), is);
+        refuses!(world, resolve(world.resolve(&execution, Resolution::NotApplied)), is);
     }
     let execution = world.handed_off().await;
     refuses!(
@@ -268,14 +268,11 @@ async fn only_what_is_lost_is_handed_off_or_resolved(world: World) {
     );
 }
 
-async fn what_was_certainly_not_sent_or_not_done_is_not_resolved(world: World) {
+async fn what_nobody_doubts_is_not_resolved(world: World) {
     for execution in [world.claimed().await, world.dispatched().await, world.settled(not_applied()).await] {
         for resolution in [Resolution::Applied, Resolution::NotApplied] {
             let is = Rejection::ExecutionIs(execution.state);
             refuses!(world, resolve(world.resolve(&execution, resolution)), is);
         }
     }
-    let done = world.settled(applied()).await;
-    let is = Rejection::ExecutionIs(ExecutionState::Applied);
-    refuses!(world, resolve(world.resolve(&done, Resolution::Applied)), is);
 }
