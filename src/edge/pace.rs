@@ -151,15 +151,6 @@ impl<K: Eq + Hash + Clone> Paces<K> {
         bucket.take(self.pace, now)
     }
 
-    /// Whether one for this caller would be refused now. Takes nothing.
-    pub(super) fn is_empty(&self, key: &K, now: Timestamp) -> bool {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets
-            .get(&Some(key.clone()))
-            .or_else(|| buckets.get(&None).filter(|_| buckets.len() >= self.most));
-        bucket.is_some_and(|bucket| bucket.lack(self.pace, now) > 0)
-    }
-
     /// All refusals that nobody wrote down yet, due or not: the process ends.
     pub(super) fn rest(&self) -> Vec<(Option<K>, u64)> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,7 +191,6 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(paces.take(&"a", at(0)), Turn::Go);
         }
-        assert!(paces.is_empty(&"a", at(0)));
         let wait = Duration::from_secs(1);
         assert_eq!(paces.take(&"a", at(0)), Turn::Wait { wait, note: Some(1) });
         assert!(waits(paces.take(&"a", at(999))));
@@ -253,7 +243,7 @@ mod tests {
         }
         assert_eq!(noted, 1, "those without a bucket share one");
         assert!(paces.buckets.lock().unwrap().len() <= 101);
-        assert!(paces.is_empty(&200_000, at(0)));
+        assert!(waits(paces.take(&200_000, at(0))));
         // Once the others have been silent there is room again.
         assert_eq!(paces.take(&200_000, at(60_000)), Turn::Go);
     }

@@ -46,15 +46,6 @@ pub struct Holder {
     pub tenant: TenantId,
 }
 
-/// Why a call with a credential of ours is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The credential is not good for it.
-    Theirs,
-    /// It is, but something stands in the way that the caller is not to blame for: a stop, another execution, the time.
-    Nobodys,
-}
-
 /// Refusals that are to be written down: whose, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
@@ -109,12 +100,6 @@ impl Rates {
         self.clients.take(client, now)
     }
 
-    /// Whether a failure from there would be written down now. Takes nothing.
-    #[must_use]
-    pub fn has_room_for_failure(&self, source: Source, now: Timestamp) -> bool {
-        !self.failures.is_empty(&source, now) && !self.all_failures.is_empty(&(), now)
-    }
-
     /// A call that showed nobody's secret, or no good credential. [`Turn::Go`] says that it is written down.
     pub fn failure(&self, source: Source, now: Timestamp) -> Turn {
         match self.failures.take(&source, now) {
@@ -123,22 +108,17 @@ impl Rates {
         }
     }
 
-    /// Whether a refusal of this holder would be written down now. Takes nothing.
-    #[must_use]
-    pub fn has_room_for_refusal(&self, holder: &Holder, now: Timestamp) -> bool {
-        let full = self.holders.is_empty(holder, now) || self.tenants.is_empty(&holder.tenant, now);
-        !full && !self.conflicts.is_empty(holder, now)
+    /// A call with a credential of ours that is refused because of it. [`Turn::Go`] says that it is written down.
+    pub fn refusal(&self, holder: &Holder, now: Timestamp) -> Turn {
+        match self.holders.take(holder, now) {
+            Turn::Go => self.tenants.take(&holder.tenant, now),
+            wait => wait,
+        }
     }
 
-    /// A refused call with a credential of ours. [`Turn::Go`] says that it is written down; what is nobody's fault is told as it is either way.
-    pub fn refusal(&self, holder: &Holder, fault: Fault, now: Timestamp) -> Turn {
-        match fault {
-            Fault::Nobodys => self.conflicts.take(holder, now),
-            Fault::Theirs => match self.holders.take(holder, now) {
-                Turn::Go => self.tenants.take(&holder.tenant, now),
-                wait => wait,
-            },
-        }
+    /// One that is refused though nobody is to blame. [`Turn::Go`] says that it is written down; it is told as it is either way.
+    pub fn conflict(&self, holder: &Holder, now: Timestamp) -> Turn {
+        self.conflicts.take(holder, now)
     }
 
     /// A refused event that the backend signed. [`Turn::Go`] says that it is written down; it is answered as it is either way.
@@ -213,6 +193,5 @@ mod tests {
         let from = |n: u32| Source::of(IpAddr::V4(std::net::Ipv4Addr::from(n)));
         let passed = (0..1_000).filter(|n| rates.failure(from(n / 10), now) == Turn::Go).count();
         assert_eq!(passed, 20);
-        assert!(!rates.has_room_for_failure(from(5_000), now));
     }
 }

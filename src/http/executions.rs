@@ -17,7 +17,7 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
 use crate::edge::{Holder, Shown, Work};
-use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
+use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
 use crate::store::record::ExecutionRecord;
@@ -71,22 +71,18 @@ pub(super) async fn execute(
         credential: credential.grant().credential,
         tenant: credential.grant().resource.tenant.clone(),
     };
-    let asked = ExecuteRequest {
-        credential,
-        subject,
-        request: id,
-        denial: noted(state.common.rates.has_room_for_refusal(&holder, state.common.clock.now())),
-    };
-    let execution = match state.proxy.execute(asked).await {
-        Ok(execution) => execution,
-        Err(error) => {
-            let problem = Problem::from(error);
-            return Err(if problem.code.status() >= 500 {
-                problem
-            } else {
-                rates::refused(&state.common, id, &holder, problem).await
-            });
-        }
+    let asked = ExecuteRequest { credential, subject };
+    let execution = {
+        // A caller who hangs up is refused, counted and written down all the same.
+        let state = state.clone();
+        let tasks = state.proxy.tasks.clone();
+        let work = tasks.spawn(async move {
+            match state.proxy.execute(asked).await {
+                Ok(execution) => Ok(execution),
+                Err(denied) => Err(refused(&state, id, &holder, denied).await),
+            }
+        });
+        work.await.unwrap_or_else(|_| Err(ExecuteError::BrokeOff.into()))?
     };
     // What is left is waiting, which takes nobody's place.
     drop(place);
@@ -108,17 +104,32 @@ pub(super) async fn execute(
 
 /// The answer to a call without a credential of ours; from where too many come it is that there are too many.
 async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
-    let common = &state.common;
-    let denial = noted(common.rates.has_room_for_failure(from.0, common.clock.now()));
-    let problem = Problem::from(state.proxy.refuse(request, denial, error).await);
-    if problem.code.status() >= 500 {
-        return problem;
+    if error.fault() == Fault::Ours {
+        return error.into();
     }
-    rates::failed(common, request, from).await.err().unwrap_or(problem)
+    if let Err(too_many) = rates::failed(&state.common, request, from).await {
+        return too_many;
+    }
+    let denied = Denied::stranger(error);
+    state.proxy.note_denied(&denied, request).await;
+    denied.error.into()
 }
 
-const fn noted(has_room: bool) -> Denial {
-    if has_room { Denial::Noted } else { Denial::Counted }
+/// The answer to a refused call with a credential of ours: its own problem, unless the holder itself has brought too many that are no good. What nobody
+/// is to blame for is answered as it is, however often.
+async fn refused(state: &ProxyState, request: RequestId, holder: &Holder, denied: Denied) -> Problem {
+    let is_noted = match denied.error.fault() {
+        Fault::Ours => false,
+        Fault::Nobodys => rates::conflict(&state.common, request, holder).await,
+        Fault::Theirs => match rates::refusal(&state.common, request, holder).await {
+            Ok(()) => true,
+            Err(too_many) => return too_many,
+        },
+    };
+    if is_noted {
+        state.proxy.note_denied(&denied, request).await;
+    }
+    denied.error.into()
 }
 
 /// How long to wait for an outcome.

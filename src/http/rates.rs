@@ -10,7 +10,7 @@ use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::domain::id::RequestId;
 use crate::domain::name::{BackendName, ClientId};
-use crate::edge::{Fault, Holder, Peer, Refused, Source, Turn, whole_seconds};
+use crate::edge::{Holder, Peer, Refused, Source, Turn, whole_seconds};
 
 /// Where a request comes from. Requests that came over no connection share one place.
 #[derive(Debug, Clone, Copy)]
@@ -60,25 +60,30 @@ pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom)
     }
 }
 
-/// The answer to a refused call with a credential that a broker of ours signed: its own problem, unless the holder itself has brought too many that
-/// are no good. What nobody is to blame for is answered as it is, however often.
-pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder, problem: Problem) -> Problem {
-    let fault = if problem.code.status() == 409 {
-        Fault::Nobodys
-    } else {
-        Fault::Theirs
-    };
-    let Turn::Wait { wait, note: count } = common.rates.refusal(holder, fault, common.clock.now()) else {
-        return problem;
-    };
-    if let Some(count) = count {
-        tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
-    }
-    match fault {
-        Fault::Nobodys => problem,
-        Fault::Theirs => {
+/// Counts a call that was refused because of the credential, which a broker of ours signed, and which is then for the caller to write down; where too
+/// many of this credential or its tenant come, the answer that there are too many.
+pub(super) async fn refusal(common: &Common, request: RequestId, holder: &Holder) -> Result<(), Problem> {
+    match common.rates.refusal(holder, common.clock.now()) {
+        Turn::Go => Ok(()),
+        Turn::Wait { wait, note: count } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
+            }
             let too_many = "the credential was refused too often; exchange the approval again, or wait as long as Retry-After says";
-            Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait))
+            Err(Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait)))
+        }
+    }
+}
+
+/// Whether the refusal of a call with a credential of ours, for which nobody is to blame, is written down; otherwise it is counted.
+pub(super) async fn conflict(common: &Common, request: RequestId, holder: &Holder) -> bool {
+    match common.rates.conflict(holder, common.clock.now()) {
+        Turn::Go => true,
+        Turn::Wait { note: count, .. } => {
+            if let Some(count) = count {
+                tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
+            }
+            false
         }
     }
 }

@@ -203,7 +203,7 @@ async fn what_nobody_is_to_blame_for_is_not_counted_against_whoever_is_told_so()
         let reply = world
             .execute_body(&credential, json!({ "draft_id": "drf_0192f0c1a2b37c4d8e5f60718293a4b5" }))
             .await;
-        reply.refused(404, "not_found");
+        world.denied(&reply, 404, "not_found", "credential.use_denied", 0).await;
     }
     world.execute(&credential, &draft).await.expect(202);
 }
