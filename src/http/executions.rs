@@ -1,5 +1,7 @@
 //! Executions: spend a credential, watch what comes of it, and say what was found out.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +23,7 @@ use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, ResolveErr
 use crate::store::Op;
 use crate::store::intent::Resolution;
 use crate::store::record::ExecutionRecord;
+use crate::token::SignedCredential;
 
 /// What to execute: the draft's id, or its whole document.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -47,30 +50,27 @@ pub(super) async fn execute(
     State(state): State<ProxyState>,
     Requested(id): Requested,
     from: ComesFrom,
-    Params(query): Params<WaitQuery>,
+    query: Result<Params<WaitQuery>, Problem>,
     request: Request,
 ) -> Result<Response, Problem> {
     let Some(token) = bearer(request.headers()) else {
         return Err(stranger(&state, id, from, ExecuteError::Missing).await);
     };
-    let connection = request.extensions().clone();
-    let wait = wait::wish(query.wait)?;
-    let body: ExecuteBody = Strict::from_request(request, &state).await?.value;
-    let subject = match (body.draft_id, body.draft) {
-        (Some(id), None) => Subject::Id(id),
-        (None, Some(document)) => Subject::Document(document),
-        _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
-    };
+    // A stranger's body is not even read.
     let credential = match state.proxy.recognise(&token) {
         Ok(credential) => credential,
         Err(error) => return Err(stranger(&state, id, from, error).await),
     };
-    shows(&connection, Shown::Known);
-    let place = admit(&state.common, Work::Execute)?;
+    shows(request.extensions(), Shown::Known);
     let holder = Holder {
         credential: credential.grant().credential,
         tenant: credential.grant().resource.tenant.clone(),
     };
+    let (wait, subject) = match asked(&state, query, request).await {
+        Ok(asked) => asked,
+        Err(problem) => return Err(unreadable(&state, id, &holder, &credential, problem).await),
+    };
+    let place = admit(&state.common, Work::Execute)?;
     let asked = ExecuteRequest { credential, subject };
     let execution = {
         // A caller who hangs up is refused, counted and written down all the same.
@@ -100,6 +100,29 @@ pub(super) async fn execute(
     };
     let location = [(header::LOCATION, format!("/v1/executions/{}", execution.id))];
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
+}
+
+/// How long to wait, and what to execute.
+async fn asked(state: &ProxyState, query: Result<Params<WaitQuery>, Problem>, request: Request) -> Result<(Duration, Subject), Problem> {
+    let wait = wait::wish(query?.0.wait)?;
+    let body: ExecuteBody = Strict::from_request(request, state).await?.value;
+    match (body.draft_id, body.draft) {
+        (Some(id), None) => Ok((wait, Subject::Id(id))),
+        (None, Some(document)) => Ok((wait, Subject::Document(document))),
+        _ => Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
+    }
+}
+
+/// The answer to a call with a credential of ours that cannot be read; it counts as any other refusal that is the holder's fault.
+async fn unreadable(state: &ProxyState, request: RequestId, holder: &Holder, credential: &SignedCredential, problem: Problem) -> Problem {
+    if problem.code.status() >= 500 {
+        return problem;
+    }
+    if let Err(too_many) = rates::refusal(&state.common, request, holder).await {
+        return too_many;
+    }
+    state.proxy.note_unreadable(credential, request, problem.code.as_str()).await;
+    problem
 }
 
 /// The answer to a call without a credential of ours; from where too many come it is that there are too many.
@@ -221,9 +244,10 @@ pub(super) async fn resolve(
     State(state): State<ProxyState>,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
-    body: Strict<ResolveBody>,
+    body: Result<Strict<ResolveBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Operator]).await?;
+    let body = body?;
     let _place = admit(&state.common, Work::Execute)?;
     visible(&state.common, id, &caller.client).await?;
     let resolution = match body.value.outcome {

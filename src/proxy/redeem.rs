@@ -151,6 +151,11 @@ impl Proxy {
         let _ = self.note(request, event.denied(code)).await;
     }
 
+    /// Writes down that a use of this credential was refused because the call around it cannot be read.
+    pub async fn note_unreadable(&self, credential: &SignedCredential, request: RequestId, code: &'static str) {
+        let _ = self.note(request, Seen::of(credential).event().denied(code)).await;
+    }
+
     async fn redeem(&self, request: ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
         let now = self.clock.now();
         let (id, hash) = match request.subject {
