@@ -1,10 +1,12 @@
-//! Open files: every connection is one, and a process that may not have as many as it serves connections refuses some at the worst moment.
+//! Open files: every connection is one, every call may have one at a backend, and a process that may not have as many refuses some at the worst moment.
 
 use std::fmt;
 
+use super::SCRAPERS;
 use crate::config::Config;
+use crate::edge::Limits;
 
-/// What a process opens beside its connections: the store, its log, backends, keys, the metrics' own address.
+/// What a process opens beside those: the store, its log, keys, what the sweeps ask of backends.
 const BESIDE: u64 = 128;
 
 /// How many files this process may have open at once; `None` where the system does not say, or sets no limit.
@@ -18,10 +20,11 @@ fn parsed(limits: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// More connections than there can be files for them.
+/// More connections and calls than there can be files for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFewFiles {
     connections: usize,
+    calls: usize,
     needed: u64,
     limit: u64,
 }
@@ -30,13 +33,14 @@ impl fmt::Display for TooFewFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             connections,
+            calls,
             needed,
             limit,
         } = self;
         write!(
             f,
-            "limits.connections: {connections} connections need {needed} open files, and this process may have {limit}; raise the limit (`ulimit -n \
-             {needed}`, or LimitNOFILE={needed} in a systemd unit), or serve fewer connections"
+            "limits.connections: {connections} connections and {calls} calls need {needed} open files, and this process may have {limit}; raise the limit (`ulimit -n \
+             {needed}`, or LimitNOFILE={needed} in a systemd unit), or lower `connections` or `calls`"
         )
     }
 }
@@ -45,10 +49,11 @@ impl fmt::Display for TooFewFiles {
 #[must_use]
 pub fn too_few_files(config: &Config) -> Option<TooFewFiles> {
     let limit = limit()?;
-    let connections = config.limits.connections;
-    let needed = u64::try_from(connections).ok()?.saturating_add(BESIDE);
+    let Limits { connections, calls, .. } = config.limits;
+    let needed = u64::try_from(connections + calls + SCRAPERS).ok()?.saturating_add(BESIDE);
     (limit < needed).then_some(TooFewFiles {
         connections,
+        calls,
         needed,
         limit,
     })

@@ -1,7 +1,8 @@
 //! Who holds the connections that are open, and who gives one up for a newcomer when few are left.
 //!
-//! Newcomers always get in: whoever is to stop everything must not find the door shut by those who only stand in it. What nobody known uses goes first,
-//! of the address that has the most of it, and of that what is idle and oldest.
+//! Whoever is to stop everything must not find the door shut by those who only stand in it. So newcomers get in, and what nobody known uses goes first, of
+//! the address that has the most of it, and of that what is idle and oldest. An address that has all it may have makes the room itself, of what is idle and
+//! nobody known uses; only where all of it is in use, or known, is its newcomer closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,13 +106,15 @@ impl Connections {
         })
     }
 
-    /// A seat for a connection from there; `None` if its address has all it may have. Where few are left somebody else is asked to leave.
+    /// A seat for a connection from there; `None` if its address has all it may have and nothing of it is idle. Where few are left somebody else is asked
+    /// to leave.
     pub fn enter(self: &Arc<Self>, source: Source, now: Instant) -> Option<Seat> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.seats.values().filter(|seat| seat.source == source).count() >= self.per_address {
-            return None;
-        }
-        if let Some(gives_way) = self.gives_way(&open, now) {
+        let theirs = || open.staying().filter(|seat| seat.source == source);
+        if theirs().count() >= self.per_address {
+            let is_free = |seat: &&Arc<State>| self.standing(seat, now) == Shown::Stranger && seat.requests().begun.is_empty();
+            theirs().find(is_free)?.leave.cancel();
+        } else if let Some(gives_way) = self.gives_way(&open, now) {
             gives_way.leave.cancel();
         }
         let at = open.next;
@@ -131,11 +134,10 @@ impl Connections {
 
     /// Whose place a newcomer takes, if there is no room beside all of them.
     fn gives_way(&self, open: &Open, now: Instant) -> Option<Arc<State>> {
-        let staying = || open.seats.values().filter(|seat| !seat.leave.is_cancelled());
-        if staying().count() < self.few_left {
+        if open.staying().count() < self.few_left {
             return None;
         }
-        let of = |standing| -> Vec<&Arc<State>> { staying().filter(|seat| self.standing(seat, now) == standing).collect() };
+        let of = |standing| -> Vec<&Arc<State>> { open.staying().filter(|seat| self.standing(seat, now) == standing).collect() };
         let (strangers, known) = (of(Shown::Stranger), of(Shown::Known));
         let from = if strangers.len() > self.strangers || known.is_empty() {
             strangers
@@ -157,6 +159,13 @@ impl Connections {
     fn standing(&self, seat: &State, now: Instant) -> Shown {
         let (standing, at) = *seat.shown();
         if now < at + self.known_for { standing } else { Shown::Stranger }
+    }
+}
+
+impl Open {
+    /// Those who were not asked to leave, oldest first.
+    fn staying(&self) -> impl Iterator<Item = &Arc<State>> {
+        self.seats.values().filter(|seat| !seat.leave.is_cancelled())
     }
 }
 
@@ -395,9 +404,20 @@ mod tests {
             ..Limits::default()
         });
         let seats = [all.enter(from(1), now).unwrap(), all.enter(from(1), now).unwrap()];
+        seats[0].shows(Shown::Known, now);
+        let busy = seats[1].begin();
+        assert!(all.enter(from(1), now).is_none(), "one is known, the other is busy");
+        drop(busy);
+        let elsewhere = all.enter(from(2), now).unwrap();
+        let newcomer = all.enter(from(1), now).unwrap();
+        assert!(leaves(&seats[1]) && !leaves(&seats[0]) && !leaves(&elsewhere));
+        let next = all.enter(from(1), now).unwrap();
+        assert!(leaves(&newcomer) && !leaves(&next), "the oldest that is idle and nobody's");
+        next.shows(Shown::Known, now);
         assert!(all.enter(from(1), now).is_none());
-        drop(seats);
+        drop((seats, newcomer, next));
         assert!(all.enter(from(1), now).is_some());
+        drop(elsewhere);
         assert!(all.open.lock().unwrap().seats.is_empty());
     }
 }

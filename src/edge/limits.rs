@@ -10,7 +10,7 @@ use crate::settings::Section;
 pub struct Limits {
     /// Connections open at once; further ones wait in the operating system's queue.
     pub connections: usize,
-    /// Connections open at once from one address (one /64 of IPv6); a further one is closed.
+    /// Connections open at once from one address (one /64 of IPv6); a further one takes the place of one that is idle and nobody's, or is closed.
     pub connections_per_address: usize,
     /// How long a connection may take for its handshake, and then to bring the head of its next request.
     pub head_timeout: Duration,

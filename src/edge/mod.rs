@@ -17,5 +17,5 @@ pub use files::{Demand, TlsFiles};
 pub use limits::Limits;
 pub use pace::{NOTE_EVERY, Pace, Turn};
 pub use peer::Peer;
-pub use rates::{Fault, Holder, Rates, Refused, Source, whole_seconds};
+pub use rates::{Holder, Rates, Refused, Source, whole_seconds};
 pub use tls::{ServerTls, Standing};

@@ -32,17 +32,30 @@ impl Pace {
 }
 
 /// Whether a caller may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn<N> {
     /// Go on; it is counted.
     Go,
     /// Not before so long.
     Wait {
         /// Until the next one may.
         wait: Duration,
-        /// How many refusals to write down now; `None` while they are only counted.
-        note: Option<u64>,
+        /// The refusals to write down now; `None` while they are only counted.
+        note: Option<N>,
     },
+}
+
+impl<N> Turn<N> {
+    /// The same turn, its refusals told in other words.
+    pub(super) fn map<M>(self, told: impl FnOnce(N) -> M) -> Turn<M> {
+        match self {
+            Self::Go => Turn::Go,
+            Self::Wait { wait, note } => Turn::Wait {
+                wait,
+                note: note.map(told),
+            },
+        }
+    }
 }
 
 /// One caller's bucket.
@@ -83,7 +96,7 @@ impl Bucket {
             .saturating_sub(pace.full())
     }
 
-    fn take(&mut self, pace: Pace, now: Timestamp) -> Turn {
+    fn take(&mut self, pace: Pace, now: Timestamp) -> Turn<u64> {
         let lack = self.lack(pace, now);
         if lack <= 0 {
             self.full_at = self.full_at(pace, now).max(micros(now)).saturating_add(pace.cost());
@@ -135,29 +148,33 @@ impl<K: Eq + Hash + Clone> Paces<K> {
         }
     }
 
-    /// Takes one for this caller.
-    pub(super) fn take(&self, key: &K, now: Timestamp) -> Turn {
+    /// Takes one for this caller; refusals are told of whoever has the bucket, and `None` stands for those that share one.
+    pub(super) fn take(&self, key: &K, now: Timestamp) -> Turn<(Option<K>, u64)> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = Some(key.clone());
+        let key = self.place(&mut buckets, Some(key.clone()), now);
+        let bucket = buckets.entry(key.clone()).or_insert_with(|| Bucket::fresh(now));
+        bucket.take(self.pace, now).map(|count| (key, count))
+    }
+
+    /// Refusals that were to be written down and could not be.
+    pub(super) fn put_back(&self, key: Option<K>, count: u64, now: Timestamp) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.place(&mut buckets, key, now);
+        let bucket = buckets.entry(key).or_insert_with(|| Bucket::fresh(now));
+        bucket.noted.get_or_insert(now);
+        bucket.unnoted = bucket.unnoted.saturating_add(count);
+    }
+
+    /// Whose bucket a caller has: its own as long as there is room.
+    fn place(&self, buckets: &mut HashMap<Option<K>, Bucket>, key: Option<K>, now: Timestamp) -> Option<K> {
         if !buckets.contains_key(&key) && buckets.len() >= self.most {
             buckets.retain(|_, bucket| !bucket.is_idle(now));
         }
-        let key = if buckets.contains_key(&key) || buckets.len() < self.most {
+        if buckets.contains_key(&key) || buckets.len() < self.most {
             key
         } else {
             None
-        };
-        let bucket = buckets.entry(key).or_insert_with(|| Bucket::fresh(now));
-        bucket.take(self.pace, now)
-    }
-
-    /// Whether one for this caller would be refused now. Takes nothing.
-    pub(super) fn is_empty(&self, key: &K, now: Timestamp) -> bool {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets
-            .get(&Some(key.clone()))
-            .or_else(|| buckets.get(&None).filter(|_| buckets.len() >= self.most));
-        bucket.is_some_and(|bucket| bucket.lack(self.pace, now) > 0)
+        }
     }
 
     /// All refusals that nobody wrote down yet, due or not: the process ends.
@@ -190,7 +207,7 @@ mod tests {
         Timestamp::from_millis(1_790_000_000_000 + millis)
     }
 
-    fn waits(turn: Turn) -> bool {
+    fn waits<N>(turn: Turn<N>) -> bool {
         matches!(turn, Turn::Wait { .. })
     }
 
@@ -200,9 +217,9 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(paces.take(&"a", at(0)), Turn::Go);
         }
-        assert!(paces.is_empty(&"a", at(0)));
         let wait = Duration::from_secs(1);
-        assert_eq!(paces.take(&"a", at(0)), Turn::Wait { wait, note: Some(1) });
+        let note = Some((Some("a"), 1));
+        assert_eq!(paces.take(&"a", at(0)), Turn::Wait { wait, note });
         assert!(waits(paces.take(&"a", at(999))));
         assert_eq!(paces.take(&"b", at(0)), Turn::Go, "another caller has a bucket of its own");
         assert_eq!(paces.take(&"a", at(1_000)), Turn::Go);
@@ -215,7 +232,10 @@ mod tests {
         let mut noted = Vec::new();
         // Ten calls a second for two minutes; one a second passes.
         for tick in 0..1_200 {
-            if let Turn::Wait { note: Some(count), .. } = paces.take(&"a", at(tick * 100)) {
+            if let Turn::Wait {
+                note: Some((_, count)), ..
+            } = paces.take(&"a", at(tick * 100))
+            {
                 noted.push(count);
             }
         }
@@ -226,6 +246,21 @@ mod tests {
         assert_eq!((due.len(), due[0].0), (1, Some("a")));
         assert_eq!(refused, 1_200 - 3 - 119, "every refusal is in one of the counts");
         assert!(paces.due(at(1_200 * 100 + 120_000)).is_empty());
+    }
+
+    #[test]
+    fn refusals_that_could_not_be_written_down_are_told_with_the_next() {
+        let paces = Paces::new(PACE, 1);
+        for _ in 0..4 {
+            paces.take(&"a", at(0));
+        }
+        paces.put_back(Some("a"), 1, at(0));
+        paces.put_back(Some("b"), 7, at(0));
+        assert!(paces.due(at(59_999)).is_empty(), "no more often than others");
+        paces.take(&"a", at(0));
+        let mut due = paces.due(at(60_000));
+        due.sort_unstable();
+        assert_eq!(due, [(None, 7), (Some("a"), 2)]);
     }
 
     #[test]
@@ -245,15 +280,15 @@ mod tests {
     #[test]
     fn a_flood_of_callers_costs_no_more_memory_and_no_more_notes() {
         let paces = Paces::new(PACE, 100);
-        let mut noted = 0;
+        let mut noted = Vec::new();
         for caller in 0..100_000 {
-            if let Turn::Wait { note: Some(_), .. } = paces.take(&caller, at(0)) {
-                noted += 1;
+            if let Turn::Wait { note: Some(told), .. } = paces.take(&caller, at(0)) {
+                noted.push(told);
             }
         }
-        assert_eq!(noted, 1, "those without a bucket share one");
+        assert_eq!(noted, [(None, 1)], "those without a bucket share one, and are told of together");
         assert!(paces.buckets.lock().unwrap().len() <= 101);
-        assert!(paces.is_empty(&200_000, at(0)));
+        assert!(waits(paces.take(&200_000, at(0))));
         // Once the others have been silent there is room again.
         assert_eq!(paces.take(&200_000, at(60_000)), Turn::Go);
     }

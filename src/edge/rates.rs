@@ -46,15 +46,6 @@ pub struct Holder {
     pub tenant: TenantId,
 }
 
-/// Why a call with a credential of ours is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The credential is not good for it.
-    Theirs,
-    /// It is, but something stands in the way that the caller is not to blame for: a stop, another execution, the time.
-    Nobodys,
-}
-
 /// Refusals that are to be written down: whose, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
@@ -105,45 +96,51 @@ impl Rates {
     }
 
     /// A call of a client that has shown who it is.
-    pub fn client(&self, client: &ClientId, now: Timestamp) -> Turn {
-        self.clients.take(client, now)
-    }
-
-    /// Whether a failure from there would be written down now. Takes nothing.
-    #[must_use]
-    pub fn has_room_for_failure(&self, source: Source, now: Timestamp) -> bool {
-        !self.failures.is_empty(&source, now) && !self.all_failures.is_empty(&(), now)
+    pub fn client(&self, client: &ClientId, now: Timestamp) -> Turn<Refused> {
+        self.clients.take(client, now).map(|(whose, count)| Refused::Client(whose, count))
     }
 
     /// A call that showed nobody's secret, or no good credential. [`Turn::Go`] says that it is written down.
-    pub fn failure(&self, source: Source, now: Timestamp) -> Turn {
+    pub fn failure(&self, source: Source, now: Timestamp) -> Turn<Refused> {
         match self.failures.take(&source, now) {
-            Turn::Go => self.all_failures.take(&(), now),
-            wait => wait,
+            Turn::Go => self.all_failures.take(&(), now).map(|(_, count)| Refused::Source(None, count)),
+            wait => wait.map(|(whose, count)| Refused::Source(whose, count)),
         }
     }
 
-    /// Whether a refusal of this holder would be written down now. Takes nothing.
-    #[must_use]
-    pub fn has_room_for_refusal(&self, holder: &Holder, now: Timestamp) -> bool {
-        let full = self.holders.is_empty(holder, now) || self.tenants.is_empty(&holder.tenant, now);
-        !full && !self.conflicts.is_empty(holder, now)
+    /// A call with a credential of ours that is refused because of it. [`Turn::Go`] says that it is written down.
+    pub fn refusal(&self, holder: &Holder, now: Timestamp) -> Turn<Refused> {
+        match self.holders.take(holder, now) {
+            Turn::Go => self
+                .tenants
+                .take(&holder.tenant, now)
+                .map(|(whose, count)| Refused::Tenant(whose, count)),
+            wait => wait.map(|(whose, count)| Refused::Holder(whose, count)),
+        }
     }
 
-    /// A refused call with a credential of ours. [`Turn::Go`] says that it is written down; what is nobody's fault is told as it is either way.
-    pub fn refusal(&self, holder: &Holder, fault: Fault, now: Timestamp) -> Turn {
-        match fault {
-            Fault::Nobodys => self.conflicts.take(holder, now),
-            Fault::Theirs => match self.holders.take(holder, now) {
-                Turn::Go => self.tenants.take(&holder.tenant, now),
-                wait => wait,
-            },
-        }
+    /// One that is refused though nobody is to blame. [`Turn::Go`] says that it is written down; it is told as it is either way.
+    pub fn conflict(&self, holder: &Holder, now: Timestamp) -> Turn<Refused> {
+        self.conflicts.take(holder, now).map(|(whose, count)| Refused::Holder(whose, count))
     }
 
     /// A refused event that the backend signed. [`Turn::Go`] says that it is written down; it is answered as it is either way.
-    pub fn event(&self, backend: &BackendName, now: Timestamp) -> Turn {
-        self.backends.take(backend, now)
+    pub fn event(&self, backend: &BackendName, now: Timestamp) -> Turn<Refused> {
+        self.backends
+            .take(backend, now)
+            .map(|(whose, count)| Refused::Backend(whose, count))
+    }
+
+    /// Counts refusals again that were to be written down and could not be.
+    pub fn put_back(&self, refused: Refused, now: Timestamp) {
+        match refused {
+            Refused::Client(whose, count) => self.clients.put_back(whose, count, now),
+            Refused::Source(Some(whose), count) => self.failures.put_back(Some(whose), count, now),
+            Refused::Source(None, count) => self.all_failures.put_back(Some(()), count, now),
+            Refused::Holder(whose, count) => self.holders.put_back(whose, count, now),
+            Refused::Tenant(whose, count) => self.tenants.put_back(whose, count, now),
+            Refused::Backend(whose, count) => self.backends.put_back(whose, count, now),
+        }
     }
 
     /// Refusals that were only counted and are due to be written down.
@@ -213,6 +210,46 @@ mod tests {
         let from = |n: u32| Source::of(IpAddr::V4(std::net::Ipv4Addr::from(n)));
         let passed = (0..1_000).filter(|n| rates.failure(from(n / 10), now) == Turn::Go).count();
         assert_eq!(passed, 20);
-        assert!(!rates.has_room_for_failure(from(5_000), now));
+    }
+
+    #[test]
+    fn a_count_is_told_of_whoever_has_it() {
+        let one = Pace { per_minute: 1, burst: 1 };
+        let now = Timestamp::from_millis(1_790_000_000_000);
+        let from = |n: u32| Source::of(IpAddr::V4(std::net::Ipv4Addr::from(n)));
+        let told = |turn| match turn {
+            Turn::Wait { note, .. } => note,
+            Turn::Go => None,
+        };
+        let rates = Rates::new(&Limits {
+            all_failures: one,
+            client: one,
+            ..Limits::default()
+        });
+        assert_eq!(told(rates.failure(from(1), now)), None);
+        assert_eq!(told(rates.failure(from(2), now)), Some(Refused::Source(None, 1)));
+        let tenant: TenantId = "main".parse().unwrap();
+        let holder = |n: u8| Holder {
+            credential: format!("crd_0192f0c1a2b37c4d8e5f60718293a4b{n}").parse().unwrap(),
+            tenant: tenant.clone(),
+        };
+        assert_eq!(told(rates.refusal(&holder(1), now)), None);
+        assert_eq!(told(rates.refusal(&holder(2), now)), Some(Refused::Tenant(Some(tenant.clone()), 1)));
+        let each = [
+            Refused::Source(None, 1),
+            Refused::Source(Some(from(1)), 2),
+            Refused::Holder(Some(holder(1)), 3),
+            Refused::Tenant(Some(tenant.clone()), 4),
+            Refused::Client(Some("support-agent".parse().unwrap()), 5),
+            Refused::Backend(Some("stripe".parse().unwrap()), 6),
+        ];
+        for refused in &each {
+            rates.put_back(refused.clone(), now);
+        }
+        let rest = rates.rest();
+        assert!(
+            each.iter().all(|refused| rest.contains(refused)) && rest.len() == each.len(),
+            "{rest:?}"
+        );
     }
 }

@@ -100,9 +100,9 @@ pub(super) async fn revoke(
     State(state): State<BrokerState>,
     auth: Authenticated,
     Segment(id): Segment<ApprovalId>,
-    body: Strict<ReasonBody>,
+    body: Result<Strict<ReasonBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::ApprovalService, Role::Operator, Role::Security]).await?;
-    let revoked = state.broker.revoke_approval(&caller, id, body.value.reason()?).await?;
+    let revoked = state.broker.revoke_approval(&caller, id, body?.value.reason()?).await?;
     Ok(axum::Json(RevokedView::of(id, &revoked)).into_response())
 }

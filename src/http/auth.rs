@@ -40,7 +40,7 @@ impl Authenticated {
             request_id: Some(self.caller.request),
             ..event
         };
-        note(&self.common, Some(self.caller.request), event).await;
+        let _ = note(&self.common, Some(self.caller.request), event).await;
         let names: Vec<&str> = roles.iter().map(|r| r.as_str()).collect();
         Err(Problem::new(
             Code::RoleMissing,
@@ -109,7 +109,7 @@ where
                     request_id: Some(request),
                     ..event
                 };
-                note(&common, Some(request), event).await;
+                let _ = note(&common, Some(request), event).await;
                 Err(problem)
             }
         }
@@ -124,7 +124,7 @@ pub(super) async fn refused(common: &Common, caller: &Caller, kind: Note, proble
             request_id: Some(caller.request),
             ..EventBody::new(EventKind::Note(kind), caller.actor()).denied(problem.code.as_str())
         };
-        note(common, Some(caller.request), event).await;
+        let _ = note(common, Some(caller.request), event).await;
     }
     problem
 }
@@ -171,15 +171,18 @@ async fn shows_its_certificate(common: &Common, entry: &ClientEntry, shown: Opti
     Ok(is_its_own && holders.iter().all(|holder| *holder == entry.client.id))
 }
 
-pub(super) async fn note(common: &Common, request: Option<RequestId>, event: EventBody) {
+/// Writes an event down; what it tells of stands either way.
+pub(super) async fn note(common: &Common, request: Option<RequestId>, event: EventBody) -> Result<(), StoreError> {
     let op = Op {
         id: OperationId::generate(&*common.clock, &*common.entropy),
         actor: event.actor.clone(),
         request,
     };
-    if let Err(error) = common.store.note(op, event).await {
+    let noted = common.store.note(op, event).await;
+    if let Err(error) = &noted {
         tracing::error!(%error, "a denial could not be written to the audit log");
     }
+    noted.map(drop)
 }
 
 fn basic(headers: &HeaderMap) -> Option<(String, Secret)> {

@@ -1,5 +1,7 @@
 //! Executions: spend a credential, watch what comes of it, and say what was found out.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,10 +19,11 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
 use crate::edge::{Holder, Shown, Work};
-use crate::proxy::{self, Denial, ExecuteError, ExecuteRequest, ResolveError, Subject};
+use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
 use crate::store::record::ExecutionRecord;
+use crate::token::SignedCredential;
 
 /// What to execute: the draft's id, or its whole document.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -47,46 +50,39 @@ pub(super) async fn execute(
     State(state): State<ProxyState>,
     Requested(id): Requested,
     from: ComesFrom,
-    Params(query): Params<WaitQuery>,
+    query: Result<Params<WaitQuery>, Problem>,
     request: Request,
 ) -> Result<Response, Problem> {
     let Some(token) = bearer(request.headers()) else {
         return Err(stranger(&state, id, from, ExecuteError::Missing).await);
     };
-    let connection = request.extensions().clone();
-    let wait = wait::wish(query.wait)?;
-    let body: ExecuteBody = Strict::from_request(request, &state).await?.value;
-    let subject = match (body.draft_id, body.draft) {
-        (Some(id), None) => Subject::Id(id),
-        (None, Some(document)) => Subject::Document(document),
-        _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
-    };
+    // A stranger's body is not even read.
     let credential = match state.proxy.recognise(&token) {
         Ok(credential) => credential,
         Err(error) => return Err(stranger(&state, id, from, error).await),
     };
-    shows(&connection, Shown::Known);
-    let place = admit(&state.common, Work::Execute)?;
+    shows(request.extensions(), Shown::Known);
     let holder = Holder {
         credential: credential.grant().credential,
         tenant: credential.grant().resource.tenant.clone(),
     };
-    let asked = ExecuteRequest {
-        credential,
-        subject,
-        request: id,
-        denial: noted(state.common.rates.has_room_for_refusal(&holder, state.common.clock.now())),
+    let (wait, subject) = match asked(&state, query, request).await {
+        Ok(asked) => asked,
+        Err(problem) => return Err(unreadable(&state, id, &holder, &credential, problem).await),
     };
-    let execution = match state.proxy.execute(asked).await {
-        Ok(execution) => execution,
-        Err(error) => {
-            let problem = Problem::from(error);
-            return Err(if problem.code.status() >= 500 {
-                problem
-            } else {
-                rates::refused(&state.common, id, &holder, problem).await
-            });
-        }
+    let place = admit(&state.common, Work::Execute)?;
+    let asked = ExecuteRequest { credential, subject };
+    let execution = {
+        // A caller who hangs up is refused, counted and written down all the same.
+        let state = state.clone();
+        let tasks = state.proxy.tasks.clone();
+        let work = tasks.spawn(async move {
+            match state.proxy.execute(asked).await {
+                Ok(execution) => Ok(execution),
+                Err(denied) => Err(refused(&state, id, &holder, denied).await),
+            }
+        });
+        work.await.unwrap_or_else(|_| Err(ExecuteError::BrokeOff.into()))?
     };
     // What is left is waiting, which takes nobody's place.
     drop(place);
@@ -106,19 +102,57 @@ pub(super) async fn execute(
     Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
 }
 
-/// The answer to a call without a credential of ours; from where too many come it is that there are too many.
-async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
-    let common = &state.common;
-    let denial = noted(common.rates.has_room_for_failure(from.0, common.clock.now()));
-    let problem = Problem::from(state.proxy.refuse(request, denial, error).await);
+/// How long to wait, and what to execute.
+async fn asked(state: &ProxyState, query: Result<Params<WaitQuery>, Problem>, request: Request) -> Result<(Duration, Subject), Problem> {
+    let wait = wait::wish(query?.0.wait)?;
+    let body: ExecuteBody = Strict::from_request(request, state).await?.value;
+    match (body.draft_id, body.draft) {
+        (Some(id), None) => Ok((wait, Subject::Id(id))),
+        (None, Some(document)) => Ok((wait, Subject::Document(document))),
+        _ => Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
+    }
+}
+
+/// The answer to a call with a credential of ours that cannot be read; it counts as any other refusal that is the holder's fault.
+async fn unreadable(state: &ProxyState, request: RequestId, holder: &Holder, credential: &SignedCredential, problem: Problem) -> Problem {
     if problem.code.status() >= 500 {
         return problem;
     }
-    rates::failed(common, request, from).await.err().unwrap_or(problem)
+    if let Err(too_many) = rates::refusal(&state.common, request, holder).await {
+        return too_many;
+    }
+    state.proxy.note_unreadable(credential, request, problem.code.as_str()).await;
+    problem
 }
 
-const fn noted(has_room: bool) -> Denial {
-    if has_room { Denial::Noted } else { Denial::Counted }
+/// The answer to a call without a credential of ours; from where too many come it is that there are too many.
+async fn stranger(state: &ProxyState, request: RequestId, from: ComesFrom, error: ExecuteError) -> Problem {
+    if error.fault() == Fault::Ours {
+        return error.into();
+    }
+    if let Err(too_many) = rates::failed(&state.common, request, from).await {
+        return too_many;
+    }
+    let denied = Denied::stranger(error);
+    state.proxy.note_denied(&denied, request).await;
+    denied.error.into()
+}
+
+/// The answer to a refused call with a credential of ours: its own problem, unless the holder itself has brought too many that are no good. What nobody
+/// is to blame for is answered as it is, however often.
+async fn refused(state: &ProxyState, request: RequestId, holder: &Holder, denied: Denied) -> Problem {
+    let is_noted = match denied.error.fault() {
+        Fault::Ours => false,
+        Fault::Nobodys => rates::conflict(&state.common, request, holder).await,
+        Fault::Theirs => match rates::refusal(&state.common, request, holder).await {
+            Ok(()) => true,
+            Err(too_many) => return too_many,
+        },
+    };
+    if is_noted {
+        state.proxy.note_denied(&denied, request).await;
+    }
+    denied.error.into()
 }
 
 /// How long to wait for an outcome.
@@ -210,9 +244,10 @@ pub(super) async fn resolve(
     State(state): State<ProxyState>,
     auth: Authenticated,
     Segment(id): Segment<ExecutionId>,
-    body: Strict<ResolveBody>,
+    body: Result<Strict<ResolveBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Operator]).await?;
+    let body = body?;
     let _place = admit(&state.common, Work::Execute)?;
     visible(&state.common, id, &caller.client).await?;
     let resolution = match body.value.outcome {

@@ -10,7 +10,7 @@ use super::{Code, Common, Problem};
 use crate::audit::{Actor, ActorKind, EventBody, EventKind, Note};
 use crate::domain::id::RequestId;
 use crate::domain::name::{BackendName, ClientId};
-use crate::edge::{Fault, Holder, Peer, Refused, Source, Turn, whole_seconds};
+use crate::edge::{Holder, Peer, Refused, Source, Turn, whole_seconds};
 
 /// Where a request comes from. Requests that came over no connection share one place.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +35,9 @@ impl<S: Send + Sync> FromRequestParts<S> for ComesFrom {
 pub(super) async fn client(common: &Common, request: RequestId, client: &ClientId) -> Result<(), Problem> {
     match common.rates.client(client, common.clock.now()) {
         Turn::Go => Ok(()),
-        Turn::Wait { wait, note: count } => {
-            if let Some(count) = count {
-                tell(common, Some(request), Refused::Client(Some(client.clone()), count)).await;
+        Turn::Wait { wait, note: counted } => {
+            if let Some(counted) = counted {
+                tell(common, Some(request), counted).await;
             }
             Err(Problem::new(Code::RateLimited, "the client calls too often; wait as long as Retry-After says").after(whole_seconds(wait)))
         }
@@ -49,9 +49,9 @@ pub(super) async fn client(common: &Common, request: RequestId, client: &ClientI
 pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom) -> Result<(), Problem> {
     match common.rates.failure(from.0, common.clock.now()) {
         Turn::Go => Ok(()),
-        Turn::Wait { wait, note: count } => {
-            if let Some(count) = count {
-                tell(common, Some(request), Refused::Source(Some(from.0), count)).await;
+        Turn::Wait { wait, note: counted } => {
+            if let Some(counted) = counted {
+                tell(common, Some(request), counted).await;
             }
             let too_many =
                 "too many calls from there were refused; correct the secret or the credential, and wait as long as Retry-After says";
@@ -60,25 +60,30 @@ pub(super) async fn failed(common: &Common, request: RequestId, from: ComesFrom)
     }
 }
 
-/// The answer to a refused call with a credential that a broker of ours signed: its own problem, unless the holder itself has brought too many that
-/// are no good. What nobody is to blame for is answered as it is, however often.
-pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder, problem: Problem) -> Problem {
-    let fault = if problem.code.status() == 409 {
-        Fault::Nobodys
-    } else {
-        Fault::Theirs
-    };
-    let Turn::Wait { wait, note: count } = common.rates.refusal(holder, fault, common.clock.now()) else {
-        return problem;
-    };
-    if let Some(count) = count {
-        tell(common, Some(request), Refused::Holder(Some(holder.clone()), count)).await;
-    }
-    match fault {
-        Fault::Nobodys => problem,
-        Fault::Theirs => {
+/// Counts a call that was refused because of the credential, which a broker of ours signed, and which is then for the caller to write down; where too
+/// many of this credential or its tenant come, the answer that there are too many.
+pub(super) async fn refusal(common: &Common, request: RequestId, holder: &Holder) -> Result<(), Problem> {
+    match common.rates.refusal(holder, common.clock.now()) {
+        Turn::Go => Ok(()),
+        Turn::Wait { wait, note: counted } => {
+            if let Some(counted) = counted {
+                tell(common, Some(request), counted).await;
+            }
             let too_many = "the credential was refused too often; exchange the approval again, or wait as long as Retry-After says";
-            Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait))
+            Err(Problem::new(Code::RateLimited, too_many).after(whole_seconds(wait)))
+        }
+    }
+}
+
+/// Whether the refusal of a call with a credential of ours, for which nobody is to blame, is written down; otherwise it is counted.
+pub(super) async fn conflict(common: &Common, request: RequestId, holder: &Holder) -> bool {
+    match common.rates.conflict(holder, common.clock.now()) {
+        Turn::Go => true,
+        Turn::Wait { note: counted, .. } => {
+            if let Some(counted) = counted {
+                tell(common, Some(request), counted).await;
+            }
+            false
         }
     }
 }
@@ -87,9 +92,9 @@ pub(super) async fn refused(common: &Common, request: RequestId, holder: &Holder
 pub(super) async fn event(common: &Common, request: RequestId, backend: &BackendName) -> bool {
     match common.rates.event(backend, common.clock.now()) {
         Turn::Go => true,
-        Turn::Wait { note: count, .. } => {
-            if let Some(count) = count {
-                tell(common, Some(request), Refused::Backend(Some(backend.clone()), count)).await;
+        Turn::Wait { note: counted, .. } => {
+            if let Some(counted) = counted {
+                tell(common, Some(request), counted).await;
             }
             false
         }
@@ -110,7 +115,15 @@ pub async fn note_all_refusals(common: &Common) {
     }
 }
 
+/// Writes refusals down that were only counted; if they cannot be, they are counted on.
 async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
+    let event = event_of(common, request, refused.clone()).await;
+    if note(common, request, event).await.is_err() {
+        common.rates.put_back(refused, common.clock.now());
+    }
+}
+
+async fn event_of(common: &Common, request: Option<RequestId>, refused: Refused) -> EventBody {
     // Auditors see their own tenant's clients only. A client that cannot be read now is told of without.
     let tenant = match &refused {
         Refused::Client(Some(client), _) => common.store.client(client).await.ok().flatten().map(|entry| entry.client.tenant),
@@ -135,12 +148,11 @@ async fn tell(common: &Common, request: Option<RequestId>, refused: Refused) {
         }
         Refused::Tenant(_, count) => (Actor::new(ActorKind::Anonymous, "bearer"), Some("many".to_owned()), count),
     };
-    let event = EventBody {
+    EventBody {
         subject,
         tenant,
         count: Some(count),
         request_id: request,
         ..EventBody::new(EventKind::Note(Note::RateLimited), actor).denied(Code::RateLimited.as_str())
-    };
-    note(common, request, event).await;
+    }
 }

@@ -50,8 +50,13 @@ pub(super) struct ReadView {
         (status = 200, description = "the declared fields", body = ReadView),
     )
 )]
-pub(super) async fn read(State(state): State<ProxyState>, auth: Authenticated, body: Strict<ReadBody>) -> Result<Response, Problem> {
+pub(super) async fn read(
+    State(state): State<ProxyState>,
+    auth: Authenticated,
+    body: Result<Strict<ReadBody>, Problem>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(&[Role::Orchestrator]).await?;
+    let body = body?;
     let _place = admit(&state.common, Work::Begin)?;
     let request = ReadRequest {
         operation: body.value.operation,

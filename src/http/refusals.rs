@@ -143,6 +143,8 @@ const EXECUTE: &[Code] = &[
     C::CredentialNotLive,
     C::CredentialSpent,
     C::DraftNotExecutable,
+    C::DraftExpired,
+    C::ExecutionWindowOver,
     C::RecordKeyRevoked,
     C::ResourceBusy,
     C::RateLimited,

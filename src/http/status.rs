@@ -15,8 +15,8 @@ use super::{Code, Common, Problem};
 use crate::broker::Broker;
 use crate::edge::Standing;
 use crate::proxy::Proxy;
-use crate::store::Store;
 use crate::store::health::{ClockState, FileState};
+use crate::store::{Store, StoreError};
 
 /// Whether the store commits. To find out is a write: anybody may ask, and only so many are made.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct DoesNotCommit;
 /// So many probes at once, and then one in [`PROBE_EVERY`].
 const PROBES: u32 = 5;
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How long one may take: a disk that hangs does not commit.
+const PROBE_TIME: Duration = Duration::from_secs(2);
 
 impl Default for Probe {
     fn default() -> Self {
@@ -53,15 +55,26 @@ impl Probe {
     /// # Errors
     /// The store does not commit; why is in the log, once for each probe.
     pub async fn ask(&self, store: &dyn Store) -> Result<(), DoesNotCommit> {
+        self.ask_by(store.probe()).await
+    }
+
+    async fn ask_by(&self, probe: impl Future<Output = Result<(), StoreError>>) -> Result<(), DoesNotCommit> {
         // Whoever comes meanwhile waits for the same answer.
         let mut probed = self.0.lock().await;
         let full_at = probed.full_at.max(Instant::now()) + PROBE_EVERY;
         if full_at <= Instant::now() + PROBE_EVERY * PROBES {
             probed.full_at = full_at;
-            probed.last = store.probe().await.map_err(|error| {
-                tracing::error!(%error, "the store cannot commit");
-                DoesNotCommit
-            });
+            probed.last = match tokio::time::timeout(PROBE_TIME, probe).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "the store cannot commit");
+                    Err(DoesNotCommit)
+                }
+                Err(_) => {
+                    tracing::error!("the store did not commit within {} s", PROBE_TIME.as_secs());
+                    Err(DoesNotCommit)
+                }
+            };
         }
         probed.last
     }
@@ -196,5 +209,21 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
         axum::Json(StatusView { status: "ok", checks }).into_response()
     } else {
         Problem::new(Code::NotReady, wrong.join("; ")).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_hangs_does_not_commit_and_keeps_nobody_waiting() {
+        let (probe, begun) = (Probe::default(), Instant::now());
+        let hangs = || probe.ask_by(std::future::pending());
+        let (one, other) = tokio::join!(hangs(), hangs());
+        assert_eq!((one, other), (Err(DoesNotCommit), Err(DoesNotCommit)));
+        assert!(begun.elapsed() <= PROBE_TIME * 2, "{:?}", begun.elapsed());
+        tokio::time::advance(PROBE_EVERY * PROBES).await;
+        assert_eq!(probe.ask_by(std::future::ready(Ok(()))).await, Ok(()));
     }
 }

@@ -227,9 +227,13 @@ pub(super) struct StopPage {
         (status = 201, description = "the stop, and what is in flight", body = StopStandingView),
     )
 )]
-pub(super) async fn place(State(state): State<BrokerState>, auth: Authenticated, body: Strict<StopBody>) -> Result<Response, Problem> {
+pub(super) async fn place(
+    State(state): State<BrokerState>,
+    auth: Authenticated,
+    body: Result<Strict<StopBody>, Problem>,
+) -> Result<Response, Problem> {
     let caller = auth.with_role(STOPPERS).await?;
-    let standing = state.broker.place_stop(&caller, body.value.request()?).await?;
+    let standing = state.broker.place_stop(&caller, body?.value.request()?).await?;
     let location = [(header::LOCATION, format!("/v1/stops/{}", standing.stop.id))];
     let view = StopStandingView::at(&standing, state.common.clock.now());
     Ok((StatusCode::CREATED, location, axum::Json(view)).into_response())
@@ -300,9 +304,9 @@ pub(super) async fn resume(
     State(state): State<BrokerState>,
     auth: Authenticated,
     Segment(id): Segment<StopId>,
-    body: Strict<ReasonBody>,
+    body: Result<Strict<ReasonBody>, Problem>,
 ) -> Result<Response, Problem> {
     let caller = auth.with_role(STOPPERS).await?;
-    let stop = state.broker.lift_stop(&caller, id, body.value.reason()?).await?;
+    let stop = state.broker.lift_stop(&caller, id, body?.value.reason()?).await?;
     Ok(axum::Json(StopView::at(&stop, state.common.clock.now())).into_response())
 }

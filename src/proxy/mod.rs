@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 pub use handoff::{Action, LookFor, Reason, actions, look_for};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
-pub use redeem::{Denial, ExecuteError, ExecuteRequest, Subject};
+pub use redeem::{Denied, ExecuteError, ExecuteRequest, Fault, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
 pub use told::{EventDenied, Taken, Teller};
 

@@ -7,7 +7,7 @@ use crate::domain::digest::DraftHash;
 use crate::domain::draft::DraftDocument;
 use crate::domain::id::{CredentialId, DraftId, ExecutionId, RequestId};
 use crate::domain::json::{Json, JsonError};
-use crate::domain::lifecycle::CredentialState;
+use crate::domain::lifecycle::{CredentialState, DraftState};
 use crate::domain::secret::Secret;
 use crate::store::intent::{Redeem, Redeemed};
 use crate::store::record::{DraftRecord, ExecutionRecord};
@@ -30,19 +30,36 @@ pub struct ExecuteRequest {
     pub credential: SignedCredential,
     /// What is to be executed.
     pub subject: Subject,
-    /// The HTTP request.
-    pub request: RequestId,
-    /// What happens to a refusal.
-    pub denial: Denial,
 }
 
-/// Whether a refusal is an event of its own.
+/// A call that executed nothing, and what was learnt about it. It is not written down yet: see [`Proxy::note_denied`].
+#[derive(Debug)]
+pub struct Denied {
+    /// Why.
+    pub error: ExecuteError,
+    seen: Seen,
+}
+
+impl Denied {
+    /// Whoever called brought no credential of ours.
+    #[must_use]
+    pub fn stranger(error: ExecuteError) -> Self {
+        Self {
+            error,
+            seen: Seen::default(),
+        }
+    }
+}
+
+/// Whose fault it is that nothing was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denial {
-    /// It is.
-    Noted,
-    /// The caller counts it with many others.
-    Counted,
+pub enum Fault {
+    /// The caller's: the credential is no good, not for this, or was used before.
+    Theirs,
+    /// Nobody's: it is good, but something stands in the way that the caller is not to blame for: a stop, another execution, the time.
+    Nobodys,
+    /// Ours: nothing was refused, and the same call may succeed later.
+    Ours,
 }
 
 /// Why nothing was executed by this call.
@@ -84,13 +101,17 @@ impl Proxy {
     /// Spends the credential and starts the execution; or answers with what is known, if the draft was executed before.
     ///
     /// # Errors
-    /// [`ExecuteError`]; nothing was sent, and the credential is still good for its own draft if it was before.
-    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
+    /// [`Denied`]; nothing was sent, and the credential is still good for its own draft if it was before.
+    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecutionRecord, Denied> {
         // The work belongs to the process and not to the connection: a caller who hangs up between the redeem and what follows changes
         // nothing.
         let proxy = self.clone();
+        let seen = Seen::of(&request.credential);
         let work = self.tasks.spawn(async move { proxy.redeem_and_start(request).await });
-        work.await.unwrap_or(Err(ExecuteError::BrokeOff))
+        work.await.unwrap_or(Err(Denied {
+            error: ExecuteError::BrokeOff,
+            seen,
+        }))
     }
 
     /// Whether a token is a credential at all: one that a broker of ours signed. Whether it may be used is still open.
@@ -101,44 +122,38 @@ impl Proxy {
         Ok(self.verifier.read(token.expose(), self.clock.now())?)
     }
 
-    async fn redeem_and_start(&self, request: ExecuteRequest) -> Result<ExecutionRecord, ExecuteError> {
-        let (id, denial) = (request.request, request.denial);
-        let mut seen = Seen {
-            credential: Some(request.credential.grant().credential),
-            draft: None,
-        };
-        let outcome = self.redeem(request, &mut seen).await;
-        if let Err(error) = &outcome {
-            self.note_refusal(id, denial, seen, error).await;
-        }
-        match outcome? {
-            Redeemed::Claimed(execution) => {
+    async fn redeem_and_start(&self, request: ExecuteRequest) -> Result<ExecutionRecord, Denied> {
+        let mut seen = Seen::of(&request.credential);
+        match self.redeem(request, &mut seen).await {
+            Err(error) => Err(Denied { error, seen }),
+            Ok(Redeemed::Claimed(execution)) => {
                 reached(Point::RedeemClaimed);
                 let proxy = self.clone();
                 let claimed = execution.clone();
                 self.tasks.spawn(async move { proxy.drive(*claimed).await });
                 Ok(*execution)
             }
-            Redeemed::Already(execution) => Ok(*execution),
+            Ok(Redeemed::Already(execution)) => Ok(*execution),
         }
     }
 
-    /// Refuses a call that brought no credential of ours, before anything else of it is looked at.
-    pub async fn refuse(&self, request: RequestId, denial: Denial, error: ExecuteError) -> ExecuteError {
-        self.note_refusal(request, denial, Seen::default(), &error).await;
-        error
+    /// Writes a refused call down; what is our fault refuses nothing. The refusal stands, written down or not.
+    pub async fn note_denied(&self, denied: &Denied, request: RequestId) {
+        let Some(code) = denied.error.denial() else { return };
+        let stop = match &denied.error {
+            ExecuteError::Refused(Rejection::Stopped(stop)) => Some(StopPart::named(*stop)),
+            _ => None,
+        };
+        let event = EventBody {
+            stop,
+            ..denied.seen.event()
+        };
+        let _ = self.note(request, event.denied(code)).await;
     }
 
-    async fn note_refusal(&self, request: RequestId, denial: Denial, seen: Seen, error: &ExecuteError) {
-        if let (Some(code), Denial::Noted) = (error.denial(), denial) {
-            // The denial stands, written down or not.
-            let stop = match error {
-                ExecuteError::Refused(Rejection::Stopped(stop)) => Some(StopPart::named(*stop)),
-                _ => None,
-            };
-            let event = EventBody { stop, ..seen.event() };
-            let _ = self.note(request, event.denied(code)).await;
-        }
+    /// Writes down that a use of this credential was refused because the call around it cannot be read.
+    pub async fn note_unreadable(&self, credential: &SignedCredential, request: RequestId, code: &'static str) {
+        let _ = self.note(request, Seen::of(credential).event().denied(code)).await;
     }
 
     async fn redeem(&self, request: ExecuteRequest, seen: &mut Seen) -> Result<Redeemed, ExecuteError> {
@@ -176,14 +191,21 @@ impl Proxy {
 }
 
 /// What was learnt about the call before it was refused; the credential only once its signature held.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Seen {
     credential: Option<CredentialId>,
     draft: Option<DraftRecord>,
 }
 
 impl Seen {
-    fn event(self) -> EventBody {
+    fn of(credential: &SignedCredential) -> Self {
+        Self {
+            credential: Some(credential.grant().credential),
+            draft: None,
+        }
+    }
+
+    fn event(&self) -> EventBody {
         let event = EventBody::new(EventKind::Note(Note::UseDenied), Actor::new(ActorKind::Anonymous, "bearer"));
         let credential = self.credential.map(|id| CredentialPart {
             id,
@@ -192,11 +214,25 @@ impl Seen {
             expires_at: None,
         });
         let event = EventBody { credential, ..event };
-        self.draft.map_or_else(|| event.clone(), |draft| draft.tell(event.clone()))
+        match &self.draft {
+            Some(draft) => draft.tell(event),
+            None => event,
+        }
     }
 }
 
 impl ExecuteError {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Missing | Self::Document(_) | Self::NotFound => Fault::Theirs,
+            Self::Token(error) => of_token(error),
+            Self::Refused(rejection) => of_rejection(rejection),
+            Self::Store(_) | Self::BrokeOff => Fault::Ours,
+        }
+    }
+
     /// The event's code, if the call is refused; what is down refuses nothing.
     fn denial(&self) -> Option<&'static str> {
         match self {
@@ -220,5 +256,70 @@ impl ExecuteError {
             }),
             Self::Store(_) | Self::BrokeOff => None,
         }
+    }
+}
+
+const fn of_token(error: &TokenError) -> Fault {
+    match error {
+        TokenError::NotYetValid | TokenError::Expired | TokenError::KeyNotYetValid(_) | TokenError::KeyRetired(_) => Fault::Nobodys,
+        TokenError::BudgetExhausted => Fault::Ours,
+        TokenError::Empty
+        | TokenError::TooLong
+        | TokenError::NotBase64
+        | TokenError::Malformed
+        | TokenError::ExtraBlocks
+        | TokenError::Sealed
+        | TokenError::KeyIdMissing
+        | TokenError::KeyUnknown(_)
+        | TokenError::SignatureInvalid(_)
+        | TokenError::ContextWrong
+        | TokenError::GrantMalformed
+        | TokenError::OperationMismatch
+        | TokenError::TenantMismatch
+        | TokenError::ResourceMismatch
+        | TokenError::DraftMismatch
+        | TokenError::AudienceMismatch
+        | TokenError::LifetimeTooLong
+        | TokenError::ChecksFailed
+        | TokenError::VerifierFailed => Fault::Theirs,
+    }
+}
+
+const fn of_rejection(rejection: &Rejection) -> Fault {
+    match rejection {
+        Rejection::ResourceBusy(_)
+        | Rejection::Stopped(_)
+        | Rejection::DraftIs(DraftState::Expired)
+        | Rejection::DraftExpired(_)
+        | Rejection::ApprovalExpired(_)
+        | Rejection::WindowExpired(_)
+        | Rejection::CredentialExpired(_) => Fault::Nobodys,
+        Rejection::NotFound
+        | Rejection::DraftIs(_)
+        | Rejection::ApprovalIs(_)
+        | Rejection::CredentialIs(_)
+        | Rejection::HashMismatch
+        | Rejection::GrantMismatch
+        | Rejection::KeyRevoked(_)
+        | Rejection::ClientRevoked(_) => Fault::Theirs,
+        // No redeem is refused with these: where one comes all the same it is a defect.
+        Rejection::ExecutionIs(_)
+        | Rejection::SendWindowClosed(_)
+        | Rejection::NonceMismatch
+        | Rejection::SelfApproval(_)
+        | Rejection::AlreadyAnswered(_)
+        | Rejection::RecordReused(_)
+        | Rejection::StopEnded(_)
+        | Rejection::Fenced { .. }
+        | Rejection::Leased(_)
+        | Rejection::AttemptInDoubt(_)
+        | Rejection::RequestKeyReused
+        | Rejection::SecretsChanged(_)
+        | Rejection::EventReused(_)
+        | Rejection::OperationReused
+        | Rejection::OperationCancelled
+        | Rejection::LatestIs(_)
+        | Rejection::ClockNotBehind(_)
+        | Rejection::Exists(_) => Fault::Ours,
     }
 }

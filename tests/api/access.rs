@@ -120,6 +120,9 @@ async fn a_role_makes_its_own_calls_and_no_others() {
                 // The token endpoint refuses in the form of RFC 6749, which is 400.
                 let status = if path.starts_with("/oauth2/") { 400 } else { 403 };
                 world.denied(&reply, status, "role_missing", "access.denied", 0).await;
+                // Whatever the body: without the role nobody is told what is wrong with it.
+                let reply = world.call(client, method, &path, None).await;
+                world.denied(&reply, status, "role_missing", "access.denied", 0).await;
             }
         }
     }

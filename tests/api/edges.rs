@@ -123,8 +123,9 @@ async fn a_body_longer_than_any_endpoint_takes_is_refused_wherever_it_is_sent() 
         let reply = world.send(request.unwrap()).await.refused(413, "body_too_large");
         assert_eq!(reply.body.get("error").is_some(), path == "/oauth2/token");
     }
+    let credential = world.credential(&draft).await;
     let execute = Request::post("/v1/executions")
-        .header("authorization", "Bearer x")
+        .header("authorization", format!("Bearer {credential}"))
         .header("content-type", "application/json")
         .body(Body::from(long));
     is_problem(&world.send(execute.unwrap()).await.refused(413, "body_too_large"));

@@ -162,12 +162,12 @@ fn a_process_that_may_open_too_few_files_for_its_connections_does_not_start() {
         let said = String::from_utf8_lossy(&ran.stderr);
         assert!(!ran.status.success(), "{said}");
         assert!(
-            said.contains("limits.connections: 512 connections need 640 open files, and this process may have 300"),
+            said.contains("limits.connections: 512 connections and 256 calls need 928 open files, and this process may have 300"),
             "{said}"
         );
-        assert!(said.contains("LimitNOFILE=640"), "{said}");
+        assert!(said.contains("LimitNOFILE=928"), "{said}");
     }
-    work.edit("writ.toml", "[proxy]", "[limits]\nconnections = 64\n[proxy]");
+    work.edit("writ.toml", "[proxy]", "[limits]\nconnections = 64\ncalls = 64\n[proxy]");
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_writ")]);
     shell.args(["config", "check", "--config", &work.config]);

@@ -47,19 +47,23 @@ async fn honest_work_goes_on(served: &Listening) {
 }
 
 #[tokio::test]
-async fn slow_bodies_of_strangers_hold_no_place_against_honest_work() {
+async fn slow_bodies_of_bearers_hold_no_place_against_honest_work() {
     let served = Listening::with("", "calls = 8").await;
+    let draft = served.world.allowed_draft().await;
+    let bearer = format!("Bearer {}", served.world.credential(&draft).await);
     let mut slow = Vec::new();
     for _ in 0..12 {
-        slow.push(begin(&served, "/v1/executions", Some("Bearer AAAA"), "application/json").await);
+        slow.push(begin(&served, "/v1/executions", Some(&bearer), "application/json").await);
     }
     for (_, answer) in &slow {
         assert_eq!(answer, "HTTP/1.1 100", "its body is being waited for");
     }
     honest_work_goes_on(&served).await;
-    // Whoever brings nothing at all is not even listened to.
-    let (_, refused) = begin(&served, "/v1/executions", None, "application/json").await;
-    assert_eq!(refused, "HTTP/1.1 401");
+    // Whoever brings no credential of ours is not even listened to.
+    for nobody in [None, Some("Bearer AAAA")] {
+        let (_, refused) = begin(&served, "/v1/executions", nobody, "application/json").await;
+        assert_eq!(refused, "HTTP/1.1 401");
+    }
     drop(slow);
     served.end().await;
 }

@@ -7,7 +7,7 @@ use axum::http::{Request, header};
 use serde_json::{Value, json};
 use writ::domain::clock::Clock as _;
 use writ::domain::secret::Secret;
-use writ::sandbox::event_signature;
+use writ::sandbox::{Fault, FaultKind, event_signature};
 
 use crate::support::listening::Listening;
 use crate::support::world::{Reply, Setup, World};
@@ -203,9 +203,92 @@ async fn what_nobody_is_to_blame_for_is_not_counted_against_whoever_is_told_so()
         let reply = world
             .execute_body(&credential, json!({ "draft_id": "drf_0192f0c1a2b37c4d8e5f60718293a4b5" }))
             .await;
-        reply.refused(404, "not_found");
+        world.denied(&reply, 404, "not_found", "credential.use_denied", 0).await;
     }
     world.execute(&credential, &draft).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_spent_credential_is_its_holders_fault_and_the_time_is_nobodys() {
+    let world = limited("failure_rate = 1\nfailure_burst = 3").await;
+    let draft = world.allowed_draft().await;
+    let spent = world.credential(&draft).await;
+    world.sandbox.fault(Fault::once(FaultKind::DropBefore, "GET", "/v1/charges/*"));
+    world.execute(&spent, &draft).await.expect(202);
+    for _ in 0..3 {
+        let reply = world.execute(&spent, &draft).await;
+        world.denied(&reply, 409, "credential_spent", "credential.use_denied", 0).await;
+    }
+    let again = world.credential(&draft).await;
+    for _ in 0..3 {
+        world.execute(&spent, &draft).await.refused(429, "rate_limited");
+    }
+    world.clock.advance(Duration::from_secs(301));
+    for _ in 0..20 {
+        world.execute(&again, &draft).await.refused(401, "credential_expired");
+    }
+    let denied = world
+        .events()
+        .await
+        .into_iter()
+        .filter(|event| event["type"] == "credential.use_denied");
+    assert_eq!(denied.count(), 6, "three of each; the others are counted");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_read_counts_as_any_other_that_is_refused() {
+    let world = limited("failure_rate = 1\nfailure_burst = 3").await;
+    let draft = world.allowed_draft().await;
+    let credential = world.credential(&draft).await;
+    let broken = |token: &str| {
+        let request = Request::post("/v1/executions")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .header(header::CONTENT_TYPE, "application/json");
+        world.send(request.body(Body::from("{")).unwrap())
+    };
+    for _ in 0..3 {
+        let reply = broken("AAAA").await;
+        world.denied(&reply, 401, "credential_malformed", "credential.use_denied", 0).await;
+        let reply = broken(&credential).await;
+        world.denied(&reply, 400, "json_invalid", "credential.use_denied", 0).await;
+        let told = world.events().await.pop().unwrap();
+        assert!(told["credential"]["id"].is_string(), "{told}");
+    }
+    for token in ["AAAA", &credential] {
+        broken(token).await.refused(429, "rate_limited");
+    }
+    world.execute(&credential, &draft).await.expect(202);
+}
+
+#[tokio::test]
+async fn failures_from_everywhere_are_told_as_that_and_no_address_is_blamed_for_them() {
+    let world = limited("all_failures_rate = 1\nall_failures_burst = 2").await;
+    for _ in 0..2 {
+        wrong(&world).await.refused(401, "unauthenticated");
+    }
+    wrong(&world).await.refused(429, "rate_limited");
+    let told = world.events().await.pop().unwrap();
+    assert_eq!(
+        (&told["type"], &told["subject"]),
+        (&json!("rate.limited"), &json!("everywhere")),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn refusals_that_cannot_be_written_down_are_counted_on() {
+    let world = limited("client_rate = 1\nclient_burst = 1").await;
+    list(&world, "support-agent").await.expect(200);
+    let file = rusqlite::Connection::open(&world.config.store).unwrap();
+    file.execute_batch("ALTER TABLE event RENAME TO gone").unwrap();
+    for _ in 0..3 {
+        list(&world, "support-agent").await.refused(429, "rate_limited");
+    }
+    file.execute_batch("ALTER TABLE gone RENAME TO event").unwrap();
+    world.clock.advance(Duration::from_secs(60));
+    list(&world, "support-agent").await.expect(200);
+    list(&world, "support-agent").await.refused(429, "rate_limited");
+    assert_eq!(counts(&world).await, [4], "three of them while nothing could be written");
 }
 
 /// Delivers these bytes as an event of the backend's, signed with this secret.

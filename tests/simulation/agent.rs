@@ -5,7 +5,7 @@ use writ::domain::digest::Digest;
 use writ::domain::id::DraftId;
 use writ::domain::json::Json;
 use writ::domain::secret::Secret;
-use writ::proxy::{Denial, ExecuteRequest, Subject};
+use writ::proxy::{Denied, ExecuteRequest, Subject};
 
 use super::schedule::{Done, Schedule, Wanted};
 
@@ -87,17 +87,15 @@ impl Schedule<'_> {
         let request = self.caller(&self.fixture.agent.clone()).request;
         let proxy = self.lives[worker].proxy.clone();
         self.start(worker, async move {
-            match proxy.recognise(&token) {
-                Err(error) => drop(proxy.refuse(request, Denial::Noted, error).await),
+            let outcome = match proxy.recognise(&token) {
+                Err(error) => Err(Denied::stranger(error)),
                 Ok(credential) => {
-                    let asked = ExecuteRequest {
-                        credential,
-                        subject: Subject::Id(id),
-                        request,
-                        denial: Denial::Noted,
-                    };
-                    drop(proxy.execute(asked).await);
+                    let subject = Subject::Id(id);
+                    proxy.execute(ExecuteRequest { credential, subject }).await
                 }
+            };
+            if let Err(denied) = outcome {
+                proxy.note_denied(&denied, request).await;
             }
             Done::Nothing
         });
