@@ -1,8 +1,8 @@
 //! Who holds the connections that are open, and who gives one up for a newcomer when few are left.
 //!
 //! Whoever is to stop everything must not find the door shut by those who only stand in it. So newcomers get in, and what nobody known uses goes first, of
-//! the address that has the most of it, and of that what is idle and oldest. An address that has all it may have makes the room itself, of what is idle and
-//! nobody known uses; only where all of it is in use, or known, is its newcomer closed.
+//! the address that has the most of it, and of that what is oldest. An address that has all it may have makes the room itself, of what
+//! nobody known uses; only where all of it is known is its newcomer closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Limits, Source};
+
+/// So many connections of one address, and fewer, say nothing against it.
+const FAIR_SHARE: usize = 8;
 
 /// Who is at the other end, as far as a request has shown by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,14 +109,14 @@ impl Connections {
         })
     }
 
-    /// A seat for a connection from there; `None` if its address has all it may have and nothing of it is idle. Where few are left somebody else is asked
-    /// to leave.
+    /// A seat for a connection from there; `None` if its address has all it may have and all of it is known. Where few are left somebody else is asked to
+    /// leave.
     pub fn enter(self: &Arc<Self>, source: Source, now: Instant) -> Option<Seat> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let theirs = || open.staying().filter(|seat| seat.source == source);
         if theirs().count() >= self.per_address {
-            let is_free = |seat: &&Arc<State>| self.standing(seat, now) == Shown::Stranger && seat.requests().begun.is_empty();
-            theirs().find(is_free)?.leave.cancel();
+            let is_stranger = |seat: &&Arc<State>| self.standing(seat, now) == Shown::Stranger;
+            theirs().find(is_stranger)?.leave.cancel();
         } else if let Some(gives_way) = self.gives_way(&open, now) {
             gives_way.leave.cancel();
         }
@@ -149,11 +152,14 @@ impl Connections {
             *per_source.entry(seat.source).or_default() += 1;
         }
         let most = per_source.values().copied().max()?;
+        let is_theirs = |seat: &&&Arc<State>| most < FAIR_SHARE || per_source.get(&seat.source) == Some(&most);
         // Oldest first, as they were entered.
-        let mut theirs = from.iter().filter(|seat| per_source.get(&seat.source) == Some(&most));
-        let oldest = theirs.clone().next();
-        let idle = theirs.find(|seat| seat.requests().begun.is_empty());
-        idle.or(oldest).map(|seat| Arc::clone(seat))
+        let theirs: Vec<&Arc<State>> = from.iter().filter(is_theirs).copied().collect();
+        // Of strangers a request that has begun says nothing: it costs whoever holds the door a few bytes, and the one who has just come has sent
+        // nothing yet.
+        let is_idle = |seat: &&&Arc<State>| self.standing(seat, now) == Shown::Known && seat.requests().begun.is_empty();
+        let gives_way = theirs.iter().find(is_idle).or(theirs.first());
+        gives_way.map(|seat| Arc::clone(seat))
     }
 
     fn standing(&self, seat: &State, now: Instant) -> Shown {
@@ -306,17 +312,43 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_takes_the_place_of_the_oldest_idle_one_of_the_address_that_has_the_most() {
+    fn a_newcomer_takes_the_place_of_the_oldest_of_the_address_that_has_the_most() {
         let (all, now) = (room_for(32), Instant::now());
         let mut seats = filled(&all, &[1, 2, 2], now);
-        let busy = seats[1].begin();
         let newcomer = all.enter(from(3), now).unwrap();
-        assert!(leaves(&seats[2]), "the first of the second address is busy");
-        seats.remove(2);
+        assert!(leaves(&seats[1]));
+        seats.remove(1);
         assert!(!seats.iter().any(leaves) && !leaves(&newcomer));
-        drop(busy);
         let another = all.enter(from(2), now).unwrap();
         assert!(leaves(&seats[1]) && !leaves(&another), "its own address has the most");
+    }
+
+    #[test]
+    fn of_those_who_are_known_the_idle_ones_go_first() {
+        let (all, now) = (room_for(32), Instant::now());
+        let seats = filled(&all, &[1], now);
+        for seat in &seats {
+            seat.shows(Shown::Known, now);
+        }
+        let _busy: Vec<Busy> = seats[..20].iter().map(Seat::begin).collect();
+        let newcomer = all.enter(from(2), now).unwrap();
+        assert!(leaves(&seats[20]) && !leaves(&newcomer));
+    }
+
+    /// Half a request costs an attacker a few bytes, and an honest newcomer has sent nothing yet.
+    #[test]
+    fn whoever_has_just_come_does_not_give_way_to_the_next_while_older_strangers_are_in_the_middle_of_a_request() {
+        let (all, now) = (room_for(64), Instant::now());
+        let addresses: Vec<u8> = (1..=60).collect();
+        let seats = filled(&all, &addresses, now);
+        let _halves: Vec<Busy> = seats.iter().map(Seat::begin).collect();
+        let honest = all.enter(from(200), now).unwrap();
+        let flood: Vec<Seat> = (0..40).map(|n| all.enter(from(100 + n), now).unwrap()).collect();
+        assert!(!leaves(&honest));
+        assert_eq!(seats.iter().filter(|seat| leaves(seat)).count(), 41);
+        assert!(!flood.iter().any(leaves));
+        let second = all.enter(from(200), now).unwrap();
+        assert!(!leaves(&honest) && !leaves(&second), "two are not too many");
     }
 
     #[test]
@@ -405,14 +437,12 @@ mod tests {
         });
         let seats = [all.enter(from(1), now).unwrap(), all.enter(from(1), now).unwrap()];
         seats[0].shows(Shown::Known, now);
-        let busy = seats[1].begin();
-        assert!(all.enter(from(1), now).is_none(), "one is known, the other is busy");
-        drop(busy);
+        let _busy = seats[1].begin();
         let elsewhere = all.enter(from(2), now).unwrap();
         let newcomer = all.enter(from(1), now).unwrap();
         assert!(leaves(&seats[1]) && !leaves(&seats[0]) && !leaves(&elsewhere));
         let next = all.enter(from(1), now).unwrap();
-        assert!(leaves(&newcomer) && !leaves(&next), "the oldest that is idle and nobody's");
+        assert!(leaves(&newcomer) && !leaves(&next), "the oldest that is nobody's");
         next.shows(Shown::Known, now);
         assert!(all.enter(from(1), now).is_none());
         drop((seats, newcomer, next));
