@@ -3,9 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, Context};
+use super::context::{At, Context, open};
 use super::error::CliError;
 use super::words::{permission, permissions, role, roles};
+use crate::backend::Backends;
+use crate::config::Config;
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::name::{ClientId, PrincipalId, TenantId};
 use crate::domain::principal::{Client, Permission, Role};
@@ -163,7 +165,8 @@ impl ClientArgs {
 
 impl SetPermissions {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let store = self.at.store(context)?;
+        let config = self.at.load()?;
+        let store = open(&config, context)?;
         let gone = || {
             CliError::failed(format!(
                 "there is no client `{}` that is not revoked; `writ client list` names them",
@@ -181,11 +184,13 @@ impl SetPermissions {
             )));
         }
         let words = permissions(&self.allow);
+        let empty = undeclared(&self.allow, &config);
         let replaced = store.replace_permissions(context.op(), self.id.clone(), self.allow.clone()).await;
         replaced.map_err(|error| match error {
             StoreError::Rejected(Rejection::NotFound) => gone(),
             other => CliError::failed(other),
         })?;
+        empty.iter().for_each(|line| context.out.warn(line));
         let value = json!({ "id": self.id, "permissions": words });
         context.out.answer(&value, |out| {
             let may = if words.is_empty() { "nothing".to_owned() } else { words.join(" ") };
@@ -224,7 +229,15 @@ impl Add {
                 "--allow is for orchestrators; leave it out, or add --role orchestrator",
             ));
         }
-        let store = self.at.store(context)?;
+        let config = self.at.load()?;
+        let store = open(&config, context)?;
+        let mut warnings = undeclared(&self.allow, &config);
+        if self.allow.is_empty() && roles.contains(&Role::Orchestrator) {
+            warnings.push(format!(
+                "orchestrator `{}` may do nothing; say what it may with `writ client set-permissions {}`",
+                self.id, self.id
+            ));
+        }
         let (secret, secret_sha256) = setup::fresh_secret(&*context.outside.entropy);
         let client = Client {
             id: self.id.clone(),
@@ -249,8 +262,24 @@ impl Add {
             )),
             other => CliError::failed(other),
         })?;
+        warnings.iter().for_each(|line| context.out.warn(line));
         once(context, &self.id, &secret)
     }
+}
+
+/// A sentence about each permission on a misspelt operation, which looks as if it allowed something; none where the backend files cannot be read.
+fn undeclared(allowed: &[Permission], config: &Config) -> Vec<String> {
+    let Ok(backends) = Backends::load(&config.backends) else {
+        return Vec::new();
+    };
+    let covers_none = |row: &&Permission| !backends.operations().any(|operation| row.operations.covers(operation.name()));
+    let sentence = |row: &Permission| {
+        format!(
+            "no backend file declares an operation that `{}` covers, so this permission allows nothing",
+            row.operations
+        )
+    };
+    allowed.iter().filter(covers_none).map(sentence).collect()
 }
 
 /// Prints a secret, the only time.

@@ -131,6 +131,43 @@ fn what_a_client_may_do_is_replaced_only_where_it_is_an_orchestrator_and_not_rev
 }
 
 #[test]
+fn a_client_that_may_do_nothing_or_what_nobody_declares_is_warned_of() {
+    let work = Work::new();
+    let add = |id: &str, more: &[&str]| work.run(&[&["client", "add", id][..], more].concat());
+    let idle = add("idle", &["--role", "orchestrator"]);
+    assert!(idle.err.starts_with("warning: orchestrator `idle` may do nothing"), "{}", idle.err);
+    idle.ok();
+    let lost = add(
+        "lost",
+        &[
+            "--role",
+            "orchestrator",
+            "--allow",
+            "refnd.*:draft",
+            "--allow",
+            "refund.*:draft",
+            "--json",
+        ],
+    );
+    let told: Value = serde_json::from_str(&lost.err).unwrap();
+    assert!(told["warning"].as_str().unwrap().contains("`refnd.*`"), "{told}");
+    lost.ok();
+    let set = work.run(&["client", "set-permissions", "idle", "--allow", "refund.created:draft"]);
+    assert!(set.err.contains("`refund.created`"), "{}", set.err);
+    set.ok();
+    for quiet in [
+        add(
+            "sound",
+            &["--role", "orchestrator", "--allow", "refund.*:draft", "--allow", "charge.read:read"],
+        ),
+        add("desk", &["--role", "approval_service"]),
+    ] {
+        assert_eq!(quiet.err, "");
+        quiet.ok();
+    }
+}
+
+#[test]
 fn a_client_is_added_listed_and_revoked() {
     let work = Work::new();
     let role = ["client", "add", "billing", "--role", "orchestrator"];
