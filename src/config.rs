@@ -8,7 +8,7 @@ use toml::Table;
 
 use crate::domain::name::{Audience, PrincipalId};
 use crate::edge::{Limits, TlsFiles};
-use crate::settings::{Log, Mistake, Mistakes, Section, without_secrets};
+use crate::settings::{Log, Mistake, Mistakes, Section, why_not, without_secrets};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +105,12 @@ impl Config {
         match std::fs::read_to_string(path) {
             Ok(text) => look(&file, &text, path.parent().unwrap_or(Path::new("."))),
             Err(error) => {
-                let problem = format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config");
-                let place = String::new();
+                let problem = if error.kind() == std::io::ErrorKind::NotFound {
+                    format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config")
+                } else {
+                    format!("cannot be read: {}", why_not(path, &error))
+                };
+                let (file, place) = (path.display().to_string(), String::new());
                 (None, vec![Mistake { file, place, problem }])
             }
         }

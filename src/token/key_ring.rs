@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use crate::domain::clock::{Entropy, random};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::settings::why_not;
 
 use super::key_set::{KeySet, KeySetError, PublishedKey, RootKeyId, RootPublicKey};
 use super::mint::Minter;
@@ -49,7 +50,7 @@ impl Default for Rotation {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyRingError {
     /// A file or directory.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), why_not(path, source))]
     Io {
         /// Which.
         path: PathBuf,
