@@ -8,7 +8,7 @@ use toml::Table;
 
 use crate::domain::name::{Audience, PrincipalId};
 use crate::edge::{Limits, TlsFiles};
-use crate::settings::{Log, Mistake, Mistakes, Section, without_secrets};
+use crate::settings::{Log, Mistake, Mistakes, Section, why_not, without_secrets};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +105,12 @@ impl Config {
         match std::fs::read_to_string(path) {
             Ok(text) => look(&file, &text, path.parent().unwrap_or(Path::new("."))),
             Err(error) => {
-                let problem = format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config");
-                let place = String::new();
+                let problem = if error.kind() == std::io::ErrorKind::NotFound {
+                    format!("cannot be read ({error}): make one with `writ init DIR` and name it with --config")
+                } else {
+                    format!("cannot be read: {}", why_not(path, &error))
+                };
+                let (file, place) = (path.display().to_string(), String::new());
                 (None, vec![Mistake { file, place, problem }])
             }
         }
@@ -163,7 +167,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     let broker = broker.unwrap_or_else(|| empty("broker"));
     let proxy = top.sub("proxy", "a table with `listen`, `audience` and `name`");
     let proxy = proxy.unwrap_or_else(|| empty("proxy"));
-    let broker_listen = broker.parsed("listen", "an address such as `127.0.0.1:8700`");
+    let broker_listen = address(&broker, "listen", "127.0.0.1:8700");
     let public_url = broker
         .text("public_url", "the broker's URL, such as `https://broker.example`")
         .map(str::to_owned);
@@ -203,16 +207,16 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
             broker.wrong(key, "expected from `1s` to `30d`");
         }
     }
-    let broker_metrics = metrics_address(&broker);
+    let broker_metrics = metrics_address(&broker, broker_listen);
     broker.close();
-    let proxy_listen = proxy.parsed("listen", "an address such as `127.0.0.1:8701`");
+    let proxy_listen = address(&proxy, "listen", "127.0.0.1:8701");
     let proxy_audience = proxy.parsed("audience", "the proxy's name in credentials, such as `urn:writ:proxy:main`");
     let proxy_name = proxy.text("name", "the proxy's own name, such as `proxy-1`").map(str::to_owned);
     let lease = proxy.duration("lease", Duration::from_secs(60));
     if lease.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(600)) {
         proxy.wrong("lease", "expected from `5s` to `10m`");
     }
-    let proxy_metrics = metrics_address(&proxy);
+    let proxy_metrics = metrics_address(&proxy, proxy_listen);
     let proxy_tls = proxy.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
     proxy.close();
     let limits = top.maybe_sub("limits").map_or_else(Limits::default, Limits::read);
@@ -298,10 +302,32 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     })
 }
 
+fn address(section: &Section<'_>, key: &str, example: &str) -> Option<SocketAddr> {
+    let text = section.text(key, &format!("an address such as `{example}`"))?;
+    let parsed = text.parse().ok();
+    if parsed.is_none() {
+        section.wrong(
+            key,
+            format!("`{text}` is not an IP address with a port: expected one such as `{example}`"),
+        );
+    }
+    parsed
+}
+
 /// Metrics are told to whoever asks, in the clear: an address that the outside reaches must be meant, not slipped in.
-fn metrics_address(section: &Section<'_>) -> Option<SocketAddr> {
+fn metrics_address(section: &Section<'_>, listen: Option<SocketAddr>) -> Option<SocketAddr> {
     section.maybe("metrics_listen")?;
-    let address: SocketAddr = section.parsed("metrics_listen", "an address such as `127.0.0.1:9464`")?;
+    let address = address(section, "metrics_listen", "127.0.0.1:9464")?;
+    // Port 0 is any that is free.
+    let taken = |listen: SocketAddr| {
+        listen.port() != 0 && listen.port() == address.port() && (listen.ip() == address.ip() || listen.ip().is_unspecified())
+    };
+    if listen.is_some_and(taken) {
+        section.wrong(
+            "metrics_listen",
+            format!("`{address}` is taken by `listen` of the same process: name another port"),
+        );
+    }
     if address.ip().is_unspecified() {
         section.wrong(
             "metrics_listen",
@@ -326,6 +352,35 @@ listen = "127.0.0.1:8701"
 audience = "urn:writ:proxy:main"
 name = "proxy-1"
 "#;
+
+    #[test]
+    fn an_address_that_is_none_or_taken_is_refused_with_its_value() {
+        let complaint = |from: &str, to: &str| {
+            let bad = GOOD.replace(from, to);
+            Config::parse("writ.toml", &bad, Path::new(".")).unwrap_err().to_string()
+        };
+        let named = complaint("127.0.0.1:8700\"\npublic", "localhost:8700\"\npublic");
+        assert!(
+            named.contains("broker.listen: `localhost:8700`") && named.contains("127.0.0.1:8700"),
+            "{named}"
+        );
+        for (part, port) in [("broker", 8700), ("proxy", 8701)] {
+            let told = format!("[{part}]\nmetrics_listen = \"127.0.0.1:{port}\"");
+            let same = complaint(&format!("[{part}]"), &told);
+            assert!(
+                same.contains(&format!("{part}.metrics_listen: `127.0.0.1:{port}` is taken")),
+                "{same}"
+            );
+            let everywhere = GOOD.replace(&format!("listen = \"127.0.0.1:{port}"), &format!("listen = \"0.0.0.0:{port}"));
+            let same = Config::parse("writ.toml", &everywhere.replace(&format!("[{part}]"), &told), Path::new("."));
+            assert!(same.unwrap_err().to_string().contains("is taken"));
+        }
+        let other = GOOD.replace("[broker]", "[broker]\nmetrics_listen = \"127.0.0.1:8701\"");
+        assert!(
+            Config::parse("writ.toml", &other, Path::new(".")).is_ok(),
+            "the proxy's port is another process's"
+        );
+    }
 
     #[test]
     fn every_mistake_is_reported_at_once() {

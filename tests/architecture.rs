@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crash_points", &["audit", "domain"]),
     ("policy", &["domain"]),
     ("approval", &["domain"]),
-    ("token", &["domain"]),
+    ("token", &["domain", "settings"]),
     ("backend", &["crash_points", "domain", "settings"]),
     ("store", &["audit", "crash_points", "domain"]),
     ("sandbox", &["domain"]),
@@ -34,7 +34,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "approval", "audit", "backend", "broker", "config", "domain", "edge", "http", "metrics", "policy", "proxy", "store", "token",
+            "approval", "audit", "backend", "broker", "config", "domain", "edge", "http", "metrics", "policy", "proxy", "settings",
+            "store", "token",
         ],
     ),
     (

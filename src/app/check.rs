@@ -11,6 +11,7 @@ use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
 use crate::edge::ServerTls;
 use crate::policy::Policy;
+use crate::settings::why_not;
 use crate::store::Store;
 use crate::store::health::Reserve;
 use crate::store::sqlite::SqliteStore;
@@ -69,9 +70,7 @@ fn unsigned(config: &Config, outside: &Outside) -> Vec<String> {
 /// [`Faults`] with what is wrong.
 pub async fn check_store(config: &Config, part: Part, outside: &Outside) -> Result<(), Faults> {
     let alone = |fault: String| Faults(vec![fault]);
-    if !config.store.exists() {
-        return Err(alone(no_store(config)));
-    }
+    find_store(config).map_err(alone)?;
     let store = open_store(config, outside).map_err(alone)?;
     unbelieved(config, part, &*store).await.map_err(alone)?;
     // A signer that cannot be read is the finding of `check`.
@@ -145,13 +144,22 @@ async fn unbelieved(config: &Config, part: Part, store: &dyn Store) -> Result<()
     })
 }
 
-/// What to do about a store that is not there.
-#[must_use]
-pub fn no_store(config: &Config) -> String {
-    format!(
-        "{}: there is no store; make a working directory with `writ init`, or correct [store] path",
-        config.store.display()
-    )
+/// Whether the store is there and may be read; it is neither made nor opened.
+///
+/// # Errors
+/// A sentence with what to do.
+pub fn find_store(config: &Config) -> Result<(), String> {
+    let store = &config.store;
+    let Err(error) = rustix::fs::access(store, rustix::fs::Access::READ_OK).map_err(std::io::Error::from) else {
+        return Ok(());
+    };
+    Err(match error.kind() {
+        std::io::ErrorKind::NotFound => format!(
+            "{}: there is no store; make a working directory with `writ init`, or correct [store] path",
+            store.display()
+        ),
+        _ => format!("{}: {}", store.display(), why_not(store, &error)),
+    })
 }
 
 impl Checked {
@@ -286,7 +294,7 @@ fn policy_signer(config: &Config) -> Result<RecordSigner, String> {
 /// A sentence with the file and what to do.
 pub fn read_private(path: &Path) -> Result<Secret, String> {
     use std::os::unix::fs::PermissionsExt as _;
-    let at = |error: std::io::Error| format!("{}: {error}", path.display());
+    let at = |error: std::io::Error| format!("{}: {}", path.display(), why_not(path, &error));
     let mode = std::fs::metadata(path).map_err(at)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(format!(
@@ -299,7 +307,10 @@ pub fn read_private(path: &Path) -> Result<Secret, String> {
 
 pub(super) fn read_key_set(dir: &Path) -> Result<KeySet, String> {
     let path = dir.join(PUBLIC_KEYS_FILE);
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}; make keys with `writ keys generate`", path.display()))?;
+    let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("{}: {error}; make keys with `writ keys generate`", path.display()),
+        _ => format!("{}: {}", path.display(), why_not(&path, &error)),
+    })?;
     KeySet::from_json(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -112,6 +112,8 @@ notes! {
     ClientSecretReplaced = "client.replace_secret",
     /// The certificate that a client must show beside its secret was replaced.
     ClientCertificateReplaced = "client.replace_certificate",
+    /// What a client may do was replaced.
+    ClientPermissionsReplaced = "client.replace_permissions",
     /// A client was revoked.
     ClientRevoked = "client.revoke",
     /// An approver, or a key or authority of one, was registered.

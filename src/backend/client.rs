@@ -54,10 +54,10 @@ pub enum ReadError {
     #[error("the address does not belong to the backend: {0}")]
     Foreign(String),
     /// No connection.
-    #[error("the backend cannot be reached: {0}")]
+    #[error("cannot reach the backend {0}")]
     Unreachable(String),
     /// No whole answer.
-    #[error("the backend gave no whole answer: {0}")]
+    #[error("no whole answer came from the backend {0}")]
     Lost(String),
 }
 
@@ -146,9 +146,14 @@ impl Client {
             body: plan.question.clone().map(String::into_bytes),
         };
         self.wire.carry(request).await.map_err(|broken| match broken {
-            Broken::NotSent(why) => ReadError::Unreachable(why),
-            Broken::Lost(why) => ReadError::Lost(why),
+            Broken::NotSent(why) => ReadError::Unreachable(self.named(&why)),
+            Broken::Lost(why) => ReadError::Lost(self.named(&why)),
         })
+    }
+
+    fn named(&self, why: &str) -> String {
+        let host = self.backend.base_url().host_str().unwrap_or_default();
+        format!("`{}` at {host}: {why}", self.backend.name)
     }
 
     /// Sends the stored bytes with the stored key, once.

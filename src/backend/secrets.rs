@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::headers::header_name;
 use crate::domain::secret::{Secret, constant_time_eq};
-use crate::settings::{Mistake, Section};
+use crate::settings::{Mistake, Section, why_not};
 
 /// Which of a backend's secrets a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,6 +251,9 @@ pub(super) fn warn_if_readable(path: &Path) {
 
 fn from_file(path: &Path) -> Result<String, String> {
     let unreadable = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::PermissionDenied {
+            return format!("the file `{}` cannot be read: {}", path.display(), why_not(path, &error));
+        }
         format!(
             "the file `{}` cannot be read ({error}): create it with the secret alone in it, for the user who runs this to read",
             path.display()

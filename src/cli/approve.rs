@@ -129,9 +129,7 @@ impl Answer {
             let record = self.sign(context, decision, &signing)?;
             return print(context, &signing.about, &record);
         }
-        if !config.store.exists() {
-            return Err(CliError::failed(app::no_store(&config)));
-        }
+        app::find_store(&config).map_err(CliError::failed)?;
         let app = App::assemble(&config, Part::Broker, context.outside.clone(), &config::environment)?;
         let Some(broker) = &app.broker else {
             return Err(CliError::failed("no broker could be put together"));

@@ -3,9 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::context::{At, Context};
+use super::context::{At, Context, open};
 use super::error::CliError;
 use super::words::{permission, permissions, role, roles};
+use crate::backend::Backends;
+use crate::config::Config;
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::name::{ClientId, PrincipalId, TenantId};
 use crate::domain::principal::{Client, Permission, Role};
@@ -14,10 +16,10 @@ use crate::setup;
 use crate::store::record::ClientEntry;
 use crate::store::{Rejection, StoreError};
 
-/// Register, list and revoke clients.
+/// Register, change, list and revoke clients.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  writ client list\n  writ client add billing-agent --role orchestrator --owner usr_ann --allow 'refund.*:draft,execute'"
+    after_help = "Examples:\n  writ client list\n  writ client add billing-agent --role orchestrator --owner usr_ann --allow 'refund.*:draft,execute'\n  writ client set-permissions billing-agent --allow 'refund.*:draft,execute' --allow refund.square:draft"
 )]
 pub(super) struct ClientArgs {
     #[command(subcommand)]
@@ -30,6 +32,7 @@ enum ClientCommand {
     List(List),
     Revoke(One),
     ReplaceSecret(Replace),
+    SetPermissions(SetPermissions),
     SetCertificate(SetCertificate),
 }
 
@@ -88,6 +91,26 @@ struct Replace {
     at: At,
 }
 
+/// Say anew what a client may do: all of it, in place of what it may now. Its secret stays.
+///
+/// It counts from the client's next call, also for what it has drafted and not yet exchanged. `writ client list` prints what it may now.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ client set-permissions billing-agent --allow 'refund.*:draft,execute' --allow charge.read:read\n  writ client set-permissions billing-agent --none"
+)]
+struct SetPermissions {
+    /// The client's id.
+    id: ClientId,
+    /// All that the client may do from now on, such as `refund.*:draft,execute`; may be given again.
+    #[arg(long, value_name = "OPERATION:STAGES", value_parser = permission, required_unless_present = "none", conflicts_with = "none")]
+    allow: Vec<Permission>,
+    /// It may do nothing from now on.
+    #[arg(long)]
+    none: bool,
+    #[command(flatten)]
+    at: At,
+}
+
 /// Say which certificate a client must show beside its secret, or that it needs none.
 ///
 /// It shows it in the TLS handshake; `client_ca` in the configuration says whose certificates are believed. With one registered the secret alone
@@ -134,8 +157,45 @@ impl ClientArgs {
                 replaced.map_err(unknown(&one.id))?;
                 once(context, &one.id, &secret)
             }
+            ClientCommand::SetPermissions(set) => set.run(context).await,
             ClientCommand::SetCertificate(set) => set.run(context).await,
         }
+    }
+}
+
+impl SetPermissions {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = self.at.load()?;
+        let store = open(&config, context)?;
+        let gone = || {
+            CliError::failed(format!(
+                "there is no client `{}` that is not revoked; `writ client list` names them",
+                self.id
+            ))
+        };
+        let entry = store.client(&self.id).await.map_err(CliError::failed)?;
+        let client = entry.map(|entry| entry.client).filter(|client| client.revoked_at.is_none());
+        let client = client.ok_or_else(gone)?;
+        if !self.allow.is_empty() && !client.roles.contains(&Role::Orchestrator) {
+            return Err(CliError::failed(format!(
+                "--allow is for orchestrators, and the roles of `{}` are {}; roles stay as they are: add another client",
+                self.id,
+                roles(&client.roles).join(", ")
+            )));
+        }
+        let words = permissions(&self.allow);
+        let empty = undeclared(&self.allow, &config);
+        let replaced = store.replace_permissions(context.op(), self.id.clone(), self.allow.clone()).await;
+        replaced.map_err(|error| match error {
+            StoreError::Rejected(Rejection::NotFound) => gone(),
+            other => CliError::failed(other),
+        })?;
+        empty.iter().for_each(|line| context.out.warn(line));
+        let value = json!({ "id": self.id, "permissions": words });
+        context.out.answer(&value, |out| {
+            let may = if words.is_empty() { "nothing".to_owned() } else { words.join(" ") };
+            out.pairs(&[("client", self.id.to_string()), ("may", may)])
+        })
     }
 }
 
@@ -169,7 +229,15 @@ impl Add {
                 "--allow is for orchestrators; leave it out, or add --role orchestrator",
             ));
         }
-        let store = self.at.store(context)?;
+        let config = self.at.load()?;
+        let store = open(&config, context)?;
+        let mut warnings = undeclared(&self.allow, &config);
+        if self.allow.is_empty() && roles.contains(&Role::Orchestrator) {
+            warnings.push(format!(
+                "orchestrator `{}` may do nothing; say what it may with `writ client set-permissions {}`",
+                self.id, self.id
+            ));
+        }
         let (secret, secret_sha256) = setup::fresh_secret(&*context.outside.entropy);
         let client = Client {
             id: self.id.clone(),
@@ -189,13 +257,29 @@ impl Add {
         added.map_err(|error| match error {
             StoreError::Rejected(Rejection::Exists(what)) if what != self.id.as_str() => taken(),
             StoreError::Rejected(Rejection::Exists(_)) => CliError::failed(format!(
-                "client `{}` exists already, revoked ones included; choose another id, or use `writ client replace-secret`",
-                self.id
+                "client `{}` exists already, revoked ones included; choose another id; `writ client set-permissions {}` changes what it may do, `writ client replace-secret` gives it another secret",
+                self.id, self.id
             )),
             other => CliError::failed(other),
         })?;
+        warnings.iter().for_each(|line| context.out.warn(line));
         once(context, &self.id, &secret)
     }
+}
+
+/// A sentence about each permission on a misspelt operation, which looks as if it allowed something; none where the backend files cannot be read.
+fn undeclared(allowed: &[Permission], config: &Config) -> Vec<String> {
+    let Ok(backends) = Backends::load(&config.backends) else {
+        return Vec::new();
+    };
+    let covers_none = |row: &&Permission| !backends.operations().any(|operation| row.operations.covers(operation.name()));
+    let sentence = |row: &Permission| {
+        format!(
+            "no backend file declares an operation that `{}` covers, so this permission allows nothing",
+            row.operations
+        )
+    };
+    allowed.iter().filter(covers_none).map(sentence).collect()
 }
 
 /// Prints a secret, the only time.

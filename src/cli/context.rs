@@ -80,9 +80,7 @@ pub(super) fn load(path: &Path) -> Result<Config, CliError> {
 
 /// Opens the store of a working directory; a missing one is not made.
 pub(super) fn open(config: &Config, context: &Context) -> Result<Arc<dyn Store>, CliError> {
-    if !config.store.exists() {
-        return Err(CliError::failed(app::no_store(config)));
-    }
+    app::find_store(config).map_err(CliError::failed)?;
     app::open_store(config, &context.outside).map_err(CliError::failed)
 }
 

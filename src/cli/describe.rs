@@ -1,13 +1,13 @@
 //! A draft in words: who, what, the exact request. The same words where it is shown and where it is signed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::output::{Output, shown};
 use crate::backend::Backends;
 use crate::config::Config;
 use crate::domain::draft::{DraftDocument, IdempotencyKey, KeyPlacement};
 use crate::domain::json::Json;
-use crate::domain::money::{Money, decimal};
+use crate::domain::money::{Currency, Money, decimal};
 use crate::domain::name::OperationName;
 use crate::store::record::{ApprovalRecord, DraftRecord};
 
@@ -27,16 +27,30 @@ impl Decimals {
 
     /// The amount in major units where the backend's decimals are known, always with its minor units.
     pub(super) fn amount(&self, operation: &OperationName, money: Money) -> String {
-        let (minor, code) = (money.minor(), money.currency().to_upper());
-        let exponent = self
-            .0
-            .as_ref()
-            .and_then(|backends| backends.operation(operation))
-            .and_then(|operation| operation.exponent(money.currency()));
-        match exponent {
-            Some(exponent) => format!("{} {code} ({minor} minor units)", decimal(minor, exponent)),
-            None => format!("{minor} minor units of {code}"),
-        }
+        amount_words(money.minor(), money.currency(), self.exponent(operation, money.currency()))
+    }
+
+    /// As [`Decimals::amount`], of what several operations have in one currency; in minor units unless all of them have the same decimals.
+    pub(super) fn sum<'o>(&self, operations: impl Iterator<Item = &'o OperationName>, currency: Currency, minor: i64) -> String {
+        let known: Option<BTreeSet<u8>> = operations.map(|operation| self.exponent(operation, currency)).collect();
+        let one = known
+            .filter(|exponents| exponents.len() == 1)
+            .and_then(|exponents| exponents.first().copied());
+        amount_words(minor, currency, one)
+    }
+
+    fn exponent(&self, operation: &OperationName, currency: Currency) -> Option<u8> {
+        let operation = self.0.as_ref()?.operation(operation)?;
+        operation.exponent(currency)
+    }
+}
+
+fn amount_words(minor: i64, currency: Currency, exponent: Option<u8>) -> String {
+    let code = currency.to_upper();
+    let units = if minor == 1 { "minor unit" } else { "minor units" };
+    match exponent {
+        Some(exponent) => format!("{} {code} ({minor} {units})", decimal(minor, exponent)),
+        None => format!("{minor} {units} of {code}"),
     }
 }
 
@@ -229,6 +243,15 @@ fn approval_lines(approval: &ApprovalRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_amount_is_in_major_units_where_its_decimals_are_known() {
+        let words = |minor, exponent| amount_words(minor, "eur".parse().unwrap(), exponent);
+        assert_eq!(words(3000, Some(2)), "30.00 EUR (3000 minor units)");
+        assert_eq!(words(1, Some(2)), "0.01 EUR (1 minor unit)");
+        assert_eq!(words(3000, None), "3000 minor units of EUR");
+        assert_eq!(words(1, None), "1 minor unit of EUR");
+    }
 
     #[test]
     fn a_change_is_shown_with_both_values_and_a_plain_parameter_once() {

@@ -19,6 +19,16 @@ impl CliError {
         Self::Failed(why.to_string().lines().map(str::to_owned).collect())
     }
 
+    /// An address that cannot be listened on; `remedy` is what to do if another process has it.
+    pub(super) fn cannot_listen(at: impl std::fmt::Display, error: &std::io::Error, remedy: &str) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => Self::failed(format!(
+                "cannot listen on {at}: another process listens there; stop it, or {remedy}"
+            )),
+            _ => Self::failed(format!("cannot listen on {at}: {error}")),
+        }
+    }
+
     pub(super) fn usage(why: impl std::fmt::Display) -> Self {
         Self::Usage(why.to_string())
     }

@@ -99,6 +99,16 @@ impl Output {
     }
 
     /// A heading.
+    /// Says on standard error what was done and looks like a mistake.
+    pub(super) fn warn(&self, line: &str) {
+        let mut errors = std::io::stderr().lock();
+        // Nobody is left to be told if this cannot be printed.
+        match self.format {
+            Format::Json => drop(writeln!(errors, "{}", json!({ "warning": line }))),
+            Format::Text => drop(writeln!(errors, "warning: {line}")),
+        }
+    }
+
     pub(super) fn strong(&self, text: &str) -> String {
         self.painted(text, "1")
     }

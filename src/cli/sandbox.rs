@@ -45,7 +45,7 @@ impl SandboxArgs {
         let port = config.port;
         let running = Sandbox::start(config)
             .await
-            .map_err(|error| CliError::failed(format!("cannot listen on 127.0.0.1:{port}: {error}; name another port with --port")))?;
+            .map_err(|error| CliError::cannot_listen(format!("127.0.0.1:{port}"), &error, "name another port with --port"))?;
         say(context, &running)?;
         stop.cancelled().await;
         running.shutdown().await;

@@ -69,24 +69,18 @@ impl Serve {
         let mut app = App::assemble(&config, self.role.part(), context.outside.clone(), &config::environment)?;
         signal::reload(app.reload())?;
         let asked = app.address();
-        let cannot = |error: std::io::Error| {
-            let why = match error.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    "another process listens there; stop it, or change `listen` in the configuration".to_owned()
-                }
-                _ => error.to_string(),
-            };
-            CliError::failed(format!("cannot listen on {asked}: {why}"))
-        };
+        let cannot = |error: std::io::Error| CliError::cannot_listen(asked, &error, "change `listen` in the configuration");
         let listener = TcpListener::bind(asked).await.map_err(cannot)?;
         let scheme = if app.tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr().map_err(cannot)?);
         let words = self.role.words();
         let mut metrics = None;
         if let Some(address) = app.metrics_address() {
-            let listener = TcpListener::bind(address)
-                .await
-                .map_err(|error| CliError::failed(format!("cannot listen on {address} for metrics: {error}")))?;
+            let cannot = |error: std::io::Error| {
+                let at = format!("{address} for metrics");
+                CliError::cannot_listen(at, &error, "change `metrics_listen` in the configuration")
+            };
+            let listener = TcpListener::bind(address).await.map_err(cannot)?;
             metrics = Some(format!("http://{}/metrics", listener.local_addr().map_err(cannot)?));
             app = app.telling_at(listener);
         }

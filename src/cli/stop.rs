@@ -291,12 +291,23 @@ fn text(out: &Output, standing: &StopStanding, decimals: &Decimals, now: Timesta
         .totals()
         .into_iter()
         .map(|(currency, total)| {
+            let sum = |minor| {
+                let paid = standing
+                    .in_flight
+                    .iter()
+                    .filter(|open| open.amount.is_some_and(|money| money.currency() == currency));
+                decimals.sum(paid.map(|open| &open.operation), currency, minor)
+            };
             format!(
-                "{} minor units of {} in {} executions; {} of them not sent, nor will they be while the stop counts",
-                total.minor,
-                currency.to_upper(),
+                "{} in {} {}; {} of it not sent, nor will it be while the stop counts",
+                sum(total.minor),
                 total.executions,
-                total.unsent_minor
+                if total.executions == 1 { "execution" } else { "executions" },
+                if total.unsent_minor == 0 {
+                    "nothing".to_owned()
+                } else {
+                    sum(total.unsent_minor)
+                }
             )
         })
         .collect();

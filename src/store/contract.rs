@@ -30,7 +30,7 @@ use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
-use crate::domain::principal::{ApproverKey, Authority};
+use crate::domain::principal::{ApproverKey, Authority, Permission};
 
 /// One intent to change the store.
 #[derive(Debug, Clone)]
@@ -153,6 +153,9 @@ pub trait Store: Send + Sync {
         client: ClientId,
         certificate: Option<ClientCertificate>,
     ) -> Result<Applied<()>, StoreError>;
+
+    /// Replaces everything that a client may do; nobody who is unknown or revoked gets any. It counts from the client's next call.
+    async fn replace_permissions(&self, op: Op, client: ClientId, permissions: Vec<Permission>) -> Result<Applied<()>, StoreError>;
 
     /// Revokes a client.
     async fn revoke_client(&self, op: Op, client: ClientId) -> Result<Applied<()>, StoreError>;

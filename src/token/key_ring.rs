@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use crate::domain::clock::{Entropy, random};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::settings::why_not;
 
 use super::key_set::{KeySet, KeySetError, PublishedKey, RootKeyId, RootPublicKey};
 use super::mint::Minter;
@@ -49,7 +50,7 @@ impl Default for Rotation {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyRingError {
     /// A file or directory.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), why_not(path, source))]
     Io {
         /// Which.
         path: PathBuf,
@@ -220,12 +221,12 @@ impl KeyRing {
             .ok_or(KeyRingError::PastDate)
     }
 
-    /// Until when the newest key that may sign now may sign, or when the last one ended if none may; `None` if it has no end, or if there is none.
+    /// Until when the newest key that signs, or will, may sign, or when the last one ended if none may; `None` if it has no end, or if there is none.
     #[must_use]
     pub fn signs_until(&self, now: Timestamp) -> Option<Timestamp> {
         let key = self.minters.keys().rev().find_map(|kid| {
             let key = self.public.find(*kid)?;
-            (key.not_before <= now && signs_until(key).is_none_or(|end| now < end)).then_some(key)
+            (signs_until(key).is_none_or(|end| now < end)).then_some(key)
         });
         match key {
             Some(key) => signs_until(key),

@@ -175,10 +175,10 @@ async fn an_answer_over_the_limit_is_lost_whether_or_not_it_says_its_length() {
     let server = Server::answering(chunked);
     let payment = payment(&server.url(), Need::Proxy);
     assert!(lost(payment.send().await).contains("longer than 524288 bytes"));
-    assert!(matches!(
-        payment.client.read(&payment.plan, Credential::Read).await,
-        Err(ReadError::Lost(_))
-    ));
+    let read = payment.client.read(&payment.plan, Credential::Read).await.unwrap_err();
+    assert!(matches!(read, ReadError::Lost(_)), "{read}");
+    let whose = format!("from the backend `{}` at 127.0.0.1: ", payment.plan.backend);
+    assert!(read.to_string().contains(&whose), "{read}");
 }
 
 #[tokio::test]

@@ -46,6 +46,19 @@ fn a_secret_that_is_missing_is_reported_to_the_part_that_needs_it() {
 }
 
 #[test]
+fn a_configuration_that_is_not_there_is_told_with_the_path_that_was_given() {
+    let work = Work::new();
+    let absent = work.text("other/writ.toml");
+    for command in [&["config", "check"][..], &["client", "list"]] {
+        let complaint = writ(&[command, &["--config", &absent]].concat()).refused(1);
+        assert!(complaint.contains(&absent) && complaint.contains("writ init"), "{complaint}");
+    }
+    let directory = work.text("data");
+    let complaint = writ(&["client", "list", "--config", &directory]).refused(1);
+    assert!(complaint.contains(&directory) && !complaint.contains("writ init"), "{complaint}");
+}
+
+#[test]
 fn a_store_that_is_not_there_is_reported_and_not_made() {
     let work = Work::new();
     fs::remove_file(work.path("data/writ.db")).unwrap();

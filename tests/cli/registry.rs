@@ -86,6 +86,88 @@ fn a_client_that_exists_or_does_not_is_refused_by_name() {
 }
 
 #[test]
+fn what_a_client_may_do_is_replaced_only_where_it_is_an_orchestrator_and_not_revoked() {
+    let work = Work::new();
+    let less = ["--allow", "refund.create:draft"];
+    let set = |id: &str, more: &[&str]| work.run(&[&["client", "set-permissions", id][..], more].concat());
+    for wrong in [
+        &[][..],
+        &["--allow", "refund.create:approve"],
+        &["--none", "--allow", "refund.*:draft"],
+    ] {
+        set("support-agent", wrong).refused(2);
+    }
+    let before = work.json(&["client", "list"]);
+    for (id, words) in [("nobody", "no client `nobody`"), ("review-desk", "approval_service")] {
+        let complaint = set(id, &less).refused(1);
+        assert!(complaint.contains(words), "{complaint}");
+    }
+    assert_eq!(work.json(&["client", "list"]), before);
+    let role = [
+        "client",
+        "add",
+        "billing",
+        "--role",
+        "orchestrator",
+        "--allow",
+        "refund.*:draft,execute",
+    ];
+    work.run(&role).ok();
+    let complaint = work.run(&role).refused(1);
+    assert!(complaint.contains("writ client set-permissions billing"), "{complaint}");
+    set("billing", &less).ok();
+    assert_eq!(
+        client(&work.json(&["client", "list"]), "billing")["permissions"],
+        serde_json::json!(["refund.create:draft"])
+    );
+    assert!(set("billing", &["--none"]).ok().contains("nothing"));
+    work.run(&["client", "revoke", "billing"]).ok();
+    let complaint = set("billing", &less).refused(1);
+    assert!(complaint.contains("not revoked"), "{complaint}");
+    assert_eq!(
+        client(&work.json(&["client", "list"]), "billing")["permissions"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn a_client_that_may_do_nothing_or_what_nobody_declares_is_warned_of() {
+    let work = Work::new();
+    let add = |id: &str, more: &[&str]| work.run(&[&["client", "add", id][..], more].concat());
+    let idle = add("idle", &["--role", "orchestrator"]);
+    assert!(idle.err.starts_with("warning: orchestrator `idle` may do nothing"), "{}", idle.err);
+    idle.ok();
+    let lost = add(
+        "lost",
+        &[
+            "--role",
+            "orchestrator",
+            "--allow",
+            "refnd.*:draft",
+            "--allow",
+            "refund.*:draft",
+            "--json",
+        ],
+    );
+    let told: Value = serde_json::from_str(&lost.err).unwrap();
+    assert!(told["warning"].as_str().unwrap().contains("`refnd.*`"), "{told}");
+    lost.ok();
+    let set = work.run(&["client", "set-permissions", "idle", "--allow", "refund.created:draft"]);
+    assert!(set.err.contains("`refund.created`"), "{}", set.err);
+    set.ok();
+    for quiet in [
+        add(
+            "sound",
+            &["--role", "orchestrator", "--allow", "refund.*:draft", "--allow", "charge.read:read"],
+        ),
+        add("desk", &["--role", "approval_service"]),
+    ] {
+        assert_eq!(quiet.err, "");
+        quiet.ok();
+    }
+}
+
+#[test]
 fn a_client_is_added_listed_and_revoked() {
     let work = Work::new();
     let role = ["client", "add", "billing", "--role", "orchestrator"];

@@ -15,7 +15,7 @@ use writ::domain::clock::Clock as _;
 use writ::domain::digest::Digest;
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
 use writ::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
-use writ::domain::principal::{ApproverKey, Authority};
+use writ::domain::principal::{ApproverKey, Authority, Permission};
 use writ::store::contract::OperationOutcome;
 use writ::store::health::Health;
 use writ::store::intent::*;
@@ -216,6 +216,7 @@ impl Store for FaultyStore {
         add_client(entry: ClientEntry) -> ();
         replace_secret(client: ClientId, secret: Digest) -> ();
         replace_certificate(client: ClientId, certificate: Option<ClientCertificate>) -> ();
+        replace_permissions(client: ClientId, permissions: Vec<Permission>) -> ();
         revoke_client(client: ClientId) -> ();
         add_approver(entry: ApproverEntry) -> ();
         replace_authority(approver: PrincipalId, authority: Vec<Authority>) -> ();

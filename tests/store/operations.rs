@@ -92,6 +92,8 @@ async fn administration_repeats(world: World) {
     let id = client.client.id.clone();
     repeats!(world, add_client(client), other: add_client(other));
     repeats!(world, replace_secret(id, Digest::of(b"new")), other: replace_secret(id.clone(), Digest::of(b"newer")));
+    let may = client.client.permissions.clone();
+    repeats!(world, replace_permissions(id, may), other: replace_permissions(id.clone(), Vec::new()));
     repeats!(world, revoke_client(id), other: revoke_client("c-2".parse().unwrap()));
     let approver = world.approver("zoe");
     repeats!(world, add_approver(approver), other: add_approver(world.approver("max")));

@@ -1,12 +1,17 @@
 //! Clients and approvers: registered, changed and revoked.
 
+use std::collections::BTreeSet;
+
 use writ::domain::digest::Digest;
+use writ::domain::operation::Stage;
+use writ::domain::principal::Permission;
 use writ::store::Rejection;
 
 use super::world::*;
 
 super::over_one_and_two_connections! {
     who_is_not_registered_is_not_found,
+    permissions_are_replaced_as_a_whole_and_only_for_who_is_registered,
     a_client_is_registered_once_and_stays_revoked,
     an_approver_gains_keys_and_authority_but_loses_none,
     a_revoked_approver_gains_nothing,
@@ -65,6 +70,35 @@ async fn a_client_is_registered_once_and_stays_revoked(world: World) {
         rejection(world.store().replace_secret(world.op(), id, secret).await),
         Rejection::NotFound
     );
+}
+
+async fn permissions_are_replaced_as_a_whole_and_only_for_who_is_registered(world: World) {
+    let entry = client(&world, "c-1");
+    for id in ["c-1", "c-2"] {
+        world.store().add_client(world.op(), client(&world, id)).await.unwrap();
+    }
+    world.store().revoke_client(world.op(), "c-2".parse().unwrap()).await.unwrap();
+    let less = vec![Permission {
+        operations: "refund.create".parse().unwrap(),
+        stages: BTreeSet::from([Stage::Draft]),
+    }];
+    let replace = |id: &str| world.store().replace_permissions(world.op(), id.parse().unwrap(), less.clone());
+    let events = world.events().await.len();
+    for nobody in ["nobody", "c-2"] {
+        assert_eq!(rejection(replace(nobody).await), Rejection::NotFound, "{nobody}");
+    }
+    let revoked = world.store().client(&"c-2".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(revoked.client.permissions, entry.client.permissions);
+    assert_eq!(world.events().await.len(), events, "who was refused wrote nothing");
+    replace("c-1").await.unwrap();
+    let mut expected = entry;
+    expected.client.permissions.clone_from(&less);
+    assert_eq!(world.store().client(&"c-1".parse().unwrap()).await.unwrap(), Some(expected));
+    let told = world.events().await.pop().unwrap();
+    assert_eq!(told["type"], "client.replace_permissions");
+    assert_eq!(told["subject"], "c-1");
+    let content = Digest::of(serde_json::to_string(&less).unwrap().as_bytes());
+    assert_eq!(told["content_sha256"], content.to_string());
 }
 
 async fn an_approver_gains_keys_and_authority_but_loses_none(world: World) {

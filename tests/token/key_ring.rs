@@ -67,6 +67,28 @@ fn a_private_key_that_others_can_read_is_not_loaded() {
 }
 
 #[test]
+fn the_ring_signs_until_its_newest_key_ends_also_one_that_does_not_sign_yet() {
+    let mut keys = Keys::new();
+    let now = keys.clock.now();
+    let first = keys.ring.signs_until(now).unwrap();
+    keys.clock.advance(at(3600));
+    keys.rotate();
+    let now = keys.clock.now();
+    assert_eq!(keys.signing(), Some(1), "the new key has not settled");
+    let newest = keys.ring.list(now).pop().unwrap();
+    assert!(newest.published.not_before > now);
+    let until = keys.ring.signs_until(now);
+    assert_eq!(until, newest.signs_until);
+    assert!(until.unwrap() > first);
+    fs::remove_file(keys.file("credential-2.pem")).unwrap();
+    let without = KeyRing::load(keys.dir.path()).unwrap();
+    assert!(
+        without.signs_until(now).unwrap() <= first,
+        "a key whose private half is not here signs nothing"
+    );
+}
+
+#[test]
 fn a_private_key_that_is_not_the_published_one_is_not_loaded() {
     let keys = Keys::new();
     let other = tempfile::tempdir().unwrap();

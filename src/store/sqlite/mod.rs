@@ -64,7 +64,7 @@ use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
-use crate::domain::principal::{ApproverKey, Authority};
+use crate::domain::principal::{ApproverKey, Authority, Permission};
 
 /// Where a step's time and ids come from.
 struct Tools {
@@ -259,6 +259,11 @@ impl Store for SqliteStore {
         certificate: Option<ClientCertificate>,
     ) -> Result<Applied<()>, StoreError> {
         self.once(op, "replace_certificate", (client, certificate), registry::replace_certificate)
+            .await
+    }
+
+    async fn replace_permissions(&self, op: Op, client: ClientId, permissions: Vec<Permission>) -> Result<Applied<()>, StoreError> {
+        self.once(op, "replace_permissions", (client, permissions), registry::replace_permissions)
             .await
     }
 

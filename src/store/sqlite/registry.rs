@@ -9,7 +9,7 @@ use crate::audit::{EventBody, EventKind, Note};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
-use crate::domain::principal::{Approver, ApproverKey, Authority, Client};
+use crate::domain::principal::{Approver, ApproverKey, Authority, Client, Permission};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
 use crate::store::record::{ApproverEntry, ClientEntry};
@@ -75,6 +75,25 @@ pub(super) fn replace_certificate(step: &mut Step<'_>, input: &(ClientId, Option
     step.emit(EventBody {
         subject: Some(client.to_string()),
         content_sha256: Some(Digest::of(text.unwrap_or_default().as_bytes())),
+        ..event
+    })
+}
+
+/// Replaces what a client may do that is not revoked.
+pub(super) fn replace_permissions(step: &mut Step<'_>, input: &(ClientId, Vec<Permission>)) -> Result<(), Failure> {
+    let (client, permissions) = input;
+    let text = to_json(permissions)?;
+    let changed = step.change(
+        "UPDATE client SET permissions = :permissions WHERE id = :id AND revoked_at IS NULL",
+        named_params! { ":id": client.as_str(), ":permissions": text },
+    )?;
+    if changed == 0 {
+        return Err(Rejection::NotFound.into());
+    }
+    let event = step.event(EventKind::Note(Note::ClientPermissionsReplaced));
+    step.emit(EventBody {
+        subject: Some(client.to_string()),
+        content_sha256: Some(Digest::of(text.as_bytes())),
         ..event
     })
 }
