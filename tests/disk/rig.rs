@@ -113,9 +113,9 @@ impl Rig {
         let mut database = options.dir.join("data/writ.db");
         if let Some(data) = wish.data {
             let there = data.join("writ.db");
-            std::fs::rename(&database, &there)
-                .or_else(|_| std::fs::copy(&database, &there).map(drop))
-                .unwrap();
+            // Its last transactions may lie in the log beside it still.
+            let made = rusqlite::Connection::open(&database).unwrap();
+            made.execute("VACUUM INTO ?1", [there.display().to_string()]).unwrap();
             change(&config, "path = \"data/writ.db\"", &format!("path = \"{}\"", there.display()));
             database = there;
         }
