@@ -13,8 +13,8 @@ use prometheus_client::registry::Unit;
 use crate::audit::EventOutcome;
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
+use crate::store::backlog::{Backlog, OddEvents};
 use crate::store::health::Disk;
-use crate::store::record::{Backlog, OddEvents};
 use crate::store::tally::{COMMIT_BOUNDS, LEASE_EXPIRED, Tally, Told};
 
 /// Something with an end: a signing key, a certificate.
@@ -272,7 +272,7 @@ impl Snapshot {
                 .iter()
                 .map(|open| (state(open.state.as_str()), age(self.now, open.since))),
         )?;
-        let queue = |open: &crate::store::record::OpenQueue| vec![("queue", open.queue.to_string())];
+        let queue = |open: &crate::store::backlog::OpenQueue| vec![("queue", open.queue.to_string())];
         family(
             encoder,
             (

@@ -42,7 +42,7 @@ impl Parts {
             let open = Settled::Indeterminate {
                 code: "nothing_to_read".to_owned(),
             };
-            return self.found(&current, Some(plan), "nothing to read", open, None).await;
+            return self.found(&current, Some(plan), "nothing to read", open).await;
         }
         for step in plan.operation.reconcile().iter().filter(|step| !step.is_replay()) {
             if !step.applies(current.reference.as_deref()) {
@@ -174,10 +174,9 @@ impl Parts {
         plan: Option<&Plan<'_>>,
         step: &str,
         settled: Settled,
-        answer: Option<&Answer>,
     ) -> Result<ExecutionRecord, StoreError> {
         let told = execution.told(self.clock.now());
-        self.found_of(execution, plan, step, settled, answer, told).await
+        self.found_of(execution, plan, step, settled, None, told).await
     }
 
     /// Writes down what a look showed, as the answer to what was `told` when it began.

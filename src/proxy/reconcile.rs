@@ -81,7 +81,7 @@ impl Parts {
                 let open = Settled::Indeterminate {
                     code: PRECONDITION_UNREADABLE.to_owned(),
                 };
-                return self.found(&execution, Some(plan), "precondition", open, None).await;
+                return self.found(&execution, Some(plan), "precondition", open).await;
             }
         }
         let unsent = execution.clone();
@@ -118,13 +118,13 @@ impl Parts {
         };
         self.note_unsent(execution, &why, code).await;
         let open = Settled::Indeterminate { code: code.to_owned() };
-        self.found(execution, Some(plan), "send", open, None).await
+        self.found(execution, Some(plan), "send", open).await
     }
 
     /// Nothing that was sent was executed, and nothing more will be sent.
     async fn never_applied(&self, execution: &ExecutionRecord, plan: &Plan<'_>, code: &str) -> Result<ExecutionRecord, StoreError> {
         let settled = Settled::NotApplied { code: code.to_owned() };
-        self.found(execution, Some(plan), LookUpRecord::BY_ATTEMPTS, settled, None).await
+        self.found(execution, Some(plan), LookUpRecord::BY_ATTEMPTS, settled).await
     }
 
     /// One look at what the backend took and had not finished. Nothing is ever sent for it.
@@ -152,7 +152,7 @@ impl Parts {
                 let open = Settled::Indeterminate {
                     code: Reason::AdapterChanged.as_str().to_owned(),
                 };
-                return self.found(&execution, None, Reason::AdapterChanged.as_str(), open, None).await;
+                return self.found(&execution, None, Reason::AdapterChanged.as_str(), open).await;
             }
             Err(PlanError::Store(error)) => return Err(error),
         };

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+use super::backlog::Backlog;
 use super::error::{Busy, StoreError};
 use super::health::Health;
 use super::intent::{
@@ -21,7 +22,7 @@ use super::intent::{
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;

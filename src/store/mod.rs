@@ -1,5 +1,6 @@
 //! Where state is kept: the contract in transitions, and the stores that keep it.
 
+pub mod backlog;
 pub mod contract;
 mod error;
 pub mod health;

@@ -16,6 +16,7 @@ use writ::domain::digest::Digest;
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
 use writ::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use writ::domain::principal::{ApproverKey, Authority, Permission};
+use writ::store::backlog::Backlog;
 use writ::store::contract::OperationOutcome;
 use writ::store::health::Health;
 use writ::store::intent::*;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::failure::Failure;
 use super::rows::{self, at, number, text, word};
-use crate::store::record::{Backlog, OddEvents, OpenDrafts, OpenExecutions, OpenMoney, OpenQueue, OpenStops};
+use crate::store::backlog::{Backlog, OddEvents, OpenDrafts, OpenExecutions, OpenMoney, OpenQueue, OpenStops};
 
 pub(super) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
     Ok(Backlog {

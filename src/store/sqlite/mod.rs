@@ -46,6 +46,7 @@ use self::readers::Readers;
 use self::rescue::Rescue;
 use self::step::Step;
 use self::writer::Writer;
+use super::backlog::Backlog;
 use super::contract::OperationOutcome;
 use super::health::{FileState, Health, Reserve, Trouble};
 use super::intent::{
@@ -53,7 +54,7 @@ use super::intent::{
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
 use super::record::{
-    ApprovalRecord, ApproverEntry, Backlog, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
+    ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
