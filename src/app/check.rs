@@ -346,7 +346,7 @@ pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, 
         ballast: config.store_ballast,
         results: config.store_results.clone(),
     };
-    let open = SqliteStore::open_with(
+    let open = SqliteStore::open(
         &config.store,
         &reserve,
         log_files(config),

@@ -140,6 +140,12 @@ impl Seal {
         Ok(seal)
     }
 
+    /// As a start reads it.
+    pub(super) fn reread(&self, connection: &Connection, now: Timestamp) -> Result<Self, SealError> {
+        let fresh = Self::open(connection, self.files.clone(), now)?;
+        Ok(Self { own: self.own, ..fresh })
+    }
+
     /// Takes in what was committed since, by another process or by a commit of this one that had left doubt, if its head is signed.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), SealError> {
         let doubtful = self.pending.take();
