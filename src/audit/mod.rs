@@ -2,6 +2,7 @@
 //! number; the tree over these bytes comes later and needs nothing but them.
 
 mod event;
+pub mod export;
 mod stop;
 
 pub use event::{
