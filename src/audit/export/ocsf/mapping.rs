@@ -44,6 +44,19 @@ impl Entity {
             Self::Clock => "Clock",
         }
     }
+
+    /// The member of the event that is its `entity.uid`, from the outside in; empty where there is only one of its kind.
+    #[must_use]
+    pub const fn uid(self) -> &'static [&'static str] {
+        match self {
+            Self::Draft => &["draft", "id"],
+            Self::Approval => &["approval", "id"],
+            Self::Credential => &["credential", "id"],
+            Self::Stop => &["stop", "id"],
+            Self::Client | Self::Approver | Self::ApproverKey => &["subject"],
+            Self::Log | Self::Clock => &[],
+        }
+    }
 }
 
 /// The class of a record, with its activity.

@@ -218,15 +218,7 @@ impl Record {
     }
 
     fn entity(&mut self, entity: Entity) {
-        let path: &[&str] = match entity {
-            Entity::Draft => &["draft", "id"],
-            Entity::Approval => &["approval", "id"],
-            Entity::Credential => &["credential", "id"],
-            Entity::Stop => &["stop", "id"],
-            Entity::Client | Entity::Approver | Entity::ApproverKey => &["subject"],
-            Entity::Log | Entity::Clock => &[],
-        };
-        let uid = self.rest.text(path).map(Value::from);
+        let uid = self.rest.text(entity.uid()).map(Value::from);
         let name = uid.is_none().then(|| Value::from(entity.caption()));
         let managed = object([
             ("uid", uid),
