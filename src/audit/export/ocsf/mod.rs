@@ -167,7 +167,7 @@ impl Record {
         }
     }
 
-    /// Who signed, if a signature came with the event, and by which client; else who acted.
+    /// Who signed, with their key, if a signature came with the event; else who acted. Where these are two, the one who acted is the application.
     fn actor(&mut self, kind: ActorKind) {
         self.rest.text(&["actor", "kind"]);
         let by = self.rest.text(&["actor", "id"]).unwrap_or_default();
@@ -182,17 +182,23 @@ impl Record {
             ActorKind::Anonymous => "Anonymous",
             ActorKind::Client | ActorKind::Person | ActorKind::System => user_type.caption(),
         };
-        let actor = match self.rest.text(&["approval", "approver"]) {
-            Some(approver) => {
-                let key = self
-                    .rest
-                    .text(&["approval", "kid"])
-                    .map(|kid| json!([{ "type": "Approver Key", "uid": kid }]));
-                let user = object([("uid", Some(approver.into())), ("programmatic_credentials", key)]);
-                json!({ "user": user, "app_uid": by, "app_name": word })
-            }
-            None => json!({ "user": { "uid": by, "type_id": user_type.number(), "type": word } }),
-        };
+        let signer = self.rest.text(&["approval", "approver"]);
+        let key = signer.as_ref().and_then(|_| self.rest.text(&["approval", "kid"]));
+        let is_actor = signer.as_ref().is_none_or(|signer| *signer == by);
+        let user = object([
+            ("uid", Some(signer.unwrap_or_else(|| by.clone()).into())),
+            ("type_id", is_actor.then(|| user_type.number().into())),
+            ("type", is_actor.then(|| word.into())),
+            (
+                "programmatic_credentials",
+                key.map(|kid| json!([{ "type": "Approver Key", "uid": kid }])),
+            ),
+        ]);
+        let actor = object([
+            ("user", Some(user.into())),
+            ("app_uid", (!is_actor).then(|| by.clone().into())),
+            ("app_name", (!is_actor).then(|| word.into())),
+        ]);
         // API Activity asks where the call came from; no address is ever in the log, so it is the caller's id again.
         self.put("actor", actor);
         self.put("src_endpoint", json!({ "uid": by }));
@@ -262,8 +268,8 @@ impl Record {
 fn ended(usual: Option<Disposition>, outcome: EventOutcome) -> Option<Disposition> {
     use Disposition as D;
     match (outcome, usual) {
-        (EventOutcome::Denied, None | Some(D::Allowed | D::Approved)) => Some(D::Blocked),
-        (EventOutcome::Failed, Some(D::Allowed | D::Approved)) => Some(D::Error),
+        (EventOutcome::Denied, None | Some(D::Allowed | D::Approved | D::Restored)) => Some(D::Blocked),
+        (EventOutcome::Failed, Some(D::Allowed | D::Approved | D::Restored)) => Some(D::Error),
         _ => usual,
     }
 }
