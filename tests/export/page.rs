@@ -186,6 +186,12 @@ async fn a_journey_is_told_in_order_with_who_what_and_which_key() {
         assert!(told.contains(&entry.leaf_hash_hex()));
         assert!(told.contains(&format!("writ audit verify case.zip --event {}", entry.seq)));
     }
+    // The credential that was tried for another draft names only itself.
+    let tried = whole.iter().find(|e| e["type"] == "credential.use_denied").unwrap();
+    assert!(tried.get("draft").is_none());
+    let second = told[start + 1..].find("Draft drf_").unwrap() + start + 1;
+    assert!(told[start..second].contains(tried["code"].as_str().unwrap()));
+    assert!(html.contains("<dt>The approval is</dt><dd>granted</dd>"));
     let denials = told.find("Every denial").unwrap();
     let checks = told.rfind("How to check this page").unwrap();
     let denied: Vec<&Value> = whole.iter().filter(|e| e["outcome"] == "denied").collect();

@@ -31,7 +31,7 @@ pub async fn journey() -> Vec<Entry> {
     world.hand_in(&record).await.expect(200);
     let token = world.credential(&draft).await;
     let other = world
-        .execute_body(&token, json!({ "draft_id": "drf_00000000000000000000000000" }))
+        .execute_body(&token, json!({ "draft_id": "drf_01a0c4506c00756389f3859969066c59" }))
         .await;
     assert!(other.status >= 400, "{}", other.body);
     world.sandbox.fault(Fault::once(FaultKind::DropAfter, "POST", "/v1/refunds"));

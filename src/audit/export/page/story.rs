@@ -1,23 +1,26 @@
 //! The story of each draft of the case, chapter by chapter.
 
+use std::collections::BTreeMap;
+
 use super::chapter::Chapter;
 use super::html::Html;
 use super::part::{self, Decimals};
 use super::{Told, link, words};
 use crate::audit::export::Kind;
 use crate::audit::{EventKind, EventOutcome};
-use crate::domain::lifecycle::ExecutionTransition;
+use crate::domain::lifecycle::{CredentialTransition, ExecutionTransition};
 
 /// A section for each draft in the order in which they first appear, and one for what names none.
 pub(super) fn drafts(out: &mut Html, told: &[Told<'_>], decimals: Decimals<'_>) {
+    let of_credential = drafts_of_credentials(told);
     let mut ids: Vec<&str> = Vec::new();
-    for id in told.iter().filter_map(draft_of) {
+    for id in told.iter().filter_map(named_draft) {
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
     for id in ids {
-        let of_draft: Vec<&Told<'_>> = told.iter().filter(|told| draft_of(told) == Some(id)).collect();
+        let of_draft: Vec<&Told<'_>> = told.iter().filter(|told| draft_of(told, &of_credential) == Some(id)).collect();
         out.raw("<section>\n<h2>Draft ").text(id).raw("</h2>\n");
         summary(out, &of_draft, decimals);
         for chapter in Chapter::ALL {
@@ -25,7 +28,7 @@ pub(super) fn drafts(out: &mut Html, told: &[Told<'_>], decimals: Decimals<'_>) 
         }
         out.raw("</section>\n");
     }
-    let others: Vec<&Told<'_>> = told.iter().filter(|told| draft_of(told).is_none()).collect();
+    let others: Vec<&Told<'_>> = told.iter().filter(|told| draft_of(told, &of_credential).is_none()).collect();
     if !others.is_empty() {
         out.raw("<section>\n<h2>Events of the case that name no draft</h2>\n");
         for chapter in Chapter::ALL {
@@ -37,8 +40,24 @@ pub(super) fn drafts(out: &mut Html, told: &[Told<'_>], decimals: Decimals<'_>) 
     }
 }
 
-fn draft_of<'t>(told: &'t Told<'_>) -> Option<&'t str> {
+fn named_draft<'t>(told: &'t Told<'_>) -> Option<&'t str> {
     told.read.event.draft.as_ref().map(|draft| draft.id.as_str())
+}
+
+/// The draft it is about. What is refused with a credential names that alone; the story it belongs to is that of the credential's draft.
+fn draft_of<'t>(told: &'t Told<'_>, of_credential: &BTreeMap<&'t str, &'t str>) -> Option<&'t str> {
+    let credential = told.read.event.credential.as_ref();
+    named_draft(told).or_else(|| of_credential.get(credential?.id.as_str()).copied())
+}
+
+/// The draft of each credential, by the event that issued it.
+fn drafts_of_credentials<'t>(told: &'t [Told<'_>]) -> BTreeMap<&'t str, &'t str> {
+    let issued = |told: &&Told<'_>| told.read.kind == Kind::Known(EventKind::Credential(CredentialTransition::Issue));
+    let pairs = told.iter().filter(issued).filter_map(|told| {
+        let credential = told.read.event.credential.as_ref()?;
+        Some((credential.id.as_str(), named_draft(told)?))
+    });
+    pairs.collect()
 }
 
 const fn chapter_of(told: &Told<'_>) -> Chapter {
@@ -78,6 +97,7 @@ fn summary(out: &mut Html, told: &[&Told<'_>], decimals: Decimals<'_>) {
     let sent = told.iter().filter(|told| is_send(told.read.kind)).count();
     rows.push(("Attempts written down", sent.to_string()));
     rows.extend(last_state(told, "execution.").map(|state| ("The execution is", state)));
+    rows.extend(last_state(told, "approval.").map(|state| ("The approval is", state)));
     rows.extend(last_state(told, "draft.").map(|state| ("The draft is", state)));
     out.raw("<dl>\n");
     for (label, value) in rows {
