@@ -31,7 +31,7 @@ pub fn line(entry: &Entry, origin: &str) -> Result<String, ExportError> {
 /// The entry as an object of its class.
 ///
 /// # Errors
-/// As [`line`].
+/// As [`line()`].
 pub fn event(entry: &Entry, origin: &str) -> Result<Map<String, Value>, ExportError> {
     let read = Read::of(entry)?;
     let mapping = match read.kind {
