@@ -194,8 +194,9 @@ const fn execution(transition: ExecutionTransition) -> Mapping {
         T::Reclaim => Mapping::api(A::Update),
         T::Abort => Mapping::api(A::Update).with(D::Blocked),
         T::ConfirmApplied | T::ReconcileApplied | T::ResolveApplied => Mapping::api(A::Update).with(D::Approved),
-        T::ConfirmPending | T::ReconcilePending => Mapping::api(A::Update).with(D::Delayed),
-        T::ConfirmNotApplied | T::ReconcileNotApplied | T::ResolveNotApplied | T::LoseTrack => Mapping::api(A::Update).with(D::Error),
+        // Not an error: nobody knows yet.
+        T::ConfirmPending | T::ReconcilePending | T::LoseTrack => Mapping::api(A::Update).with(D::Delayed),
+        T::ConfirmNotApplied | T::ReconcileNotApplied | T::ResolveNotApplied => Mapping::api(A::Update).with(D::Error),
         T::HandOff => Mapping::api(A::Update).with(D::Delayed).alert(),
         T::Reopen => Mapping::api(A::Update).with(D::Error).alert(),
     }
