@@ -128,6 +128,21 @@ async fn nothing_of_an_event_is_lost_also_not_what_a_later_version_adds() {
 }
 
 #[tokio::test]
+async fn a_member_that_a_later_version_writes_as_another_type_stays_where_it_was() {
+    let mut event = samples::fullest(&samples::journey().await);
+    for (member, value) in [
+        ("request_id", json!({ "id": 7 })),
+        ("count", json!("many")),
+        ("id", json!([1, 2])),
+        ("v", json!("3-beta")),
+    ] {
+        event[member] = value.clone();
+        let record = written(&entry(&event));
+        assert_eq!(record["unmapped"][member], value, "{record}");
+    }
+}
+
+#[tokio::test]
 async fn a_record_can_be_put_in_order_and_checked_where_it_arrives() {
     for entry in samples::journey().await {
         let (event, record) = (samples::event(&entry), written(&entry));
