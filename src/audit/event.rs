@@ -128,6 +128,8 @@ notes! {
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
     LogRecovered = "log.recovered",
+    /// Nothing had happened for a while, and the log says that it lives.
+    LogHeartbeat = "log.heartbeat",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
     /// The clock was found behind the latest time in the store.
@@ -321,6 +323,30 @@ pub struct ClockPart {
     pub now: Timestamp,
 }
 
+/// What changed about the log itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogPart {
+    /// The public key that signs from the head over this event on, as `name+id+key`.
+    pub key: String,
+    /// The one that signed before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_key: Option<String>,
+    /// The last head that was known of the log, where it goes on under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_head: Option<HeadPart>,
+}
+
+/// A head of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeadPart {
+    /// The log's name.
+    pub origin: String,
+    /// How many events it covers.
+    pub size: u64,
+    /// The root, in base64.
+    pub root: String,
+}
+
 /// Everything of an event that its writer knows; the store adds the number, the id and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventBody {
@@ -391,6 +417,9 @@ pub struct EventBody {
     /// What the clock said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPart>,
+    /// What changed about the log itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
 }
 
 impl EventBody {
@@ -421,6 +450,7 @@ impl EventBody {
             content_sha256: None,
             state: None,
             clock: None,
+            log: None,
         }
     }
 

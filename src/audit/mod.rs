@@ -3,6 +3,7 @@
 
 mod checkpoint;
 mod event;
+pub mod export;
 mod files;
 mod head_file;
 mod key;
@@ -11,11 +12,11 @@ mod stop;
 pub mod tree;
 
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
-
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart, WriterPart,
+    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
 };
+pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys};
 pub use head_file::HeadFile;
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};

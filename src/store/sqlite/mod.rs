@@ -17,6 +17,7 @@ mod outcome;
 mod pulse;
 mod read;
 mod readers;
+mod recover;
 mod registry;
 mod rescue;
 mod results;
@@ -42,6 +43,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use connection::OpenError;
+pub use recover::Recovered;
 
 use self::failure::Failure;
 use self::keeper::Keeper;
@@ -140,6 +142,20 @@ impl SqliteStore {
             tally,
             rescue: Arc::new(Rescue::new(path, reserve)),
         })
+    }
+
+    /// Begins the log of a file anew under another name, after the file was taken back or its head was lost. Nobody else may have it open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the file cannot be opened, or what it holds is not a log that a key of `files` has signed.
+    pub fn recover(
+        path: &Path,
+        files: &LogFiles,
+        op: &Op,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Recovered, OpenError> {
+        recover::recover(path, files, op, clock, entropy)
     }
 
     /// Reads the log's key and head anew before the next transaction, as a start does: after somebody has put them in place.
