@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
+use crate::audit::{LogFiles, Origin};
 use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
@@ -314,6 +315,27 @@ pub(super) fn read_key_set(dir: &Path) -> Result<KeySet, String> {
     KeySet::from_json(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Where the key and the head of the audit log lie.
+#[must_use]
+pub fn log_files(config: &Config) -> LogFiles {
+    LogFiles {
+        key: config.audit_key.clone(),
+        head: config.audit_head.clone(),
+    }
+}
+
+/// The name of the audit log of a broker with this URL.
+///
+/// # Errors
+/// A sentence, if no name comes of it.
+pub fn log_name(public_url: &str) -> Result<Origin, String> {
+    let bare = public_url
+        .split_once("://")
+        .map_or(public_url, |(_, rest)| rest)
+        .trim_end_matches('/');
+    format!("{bare}/audit").parse().map_err(|error| format!("{bare}/audit: {error}"))
+}
+
 /// Opens the store the configuration names.
 ///
 /// # Errors
@@ -324,7 +346,13 @@ pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, 
         ballast: config.store_ballast,
         results: config.store_results.clone(),
     };
-    let open = SqliteStore::open_with(&config.store, &reserve, outside.clock.clone(), outside.entropy.clone());
+    let open = SqliteStore::open_with(
+        &config.store,
+        &reserve,
+        log_files(config),
+        outside.clock.clone(),
+        outside.entropy.clone(),
+    );
     open.map(|store| Arc::new(store) as Arc<dyn Store>)
         .map_err(|error| format!("{}: {error}", config.store.display()))
 }

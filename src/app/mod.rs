@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use check::{check, check_store, find_store, open_store, policy_key_id, read_private};
+pub use check::{check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private};
 pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 

@@ -238,6 +238,8 @@ const fn noted(note: Note) -> Mapping {
         Note::ApproverAuthorityReplaced => Mapping::entity(Entity::Approver, E::Update),
         Note::ApproverRevoked => Mapping::entity(Entity::Approver, E::Disable).with(D::AccessRevoked),
         Note::ApproverKeyRevoked => Mapping::entity(Entity::ApproverKey, E::Disable).with(D::AccessRevoked),
+        Note::LogKeyRotated => Mapping::entity(Entity::Log, E::Update),
+        Note::LogRecovered => Mapping::entity(Entity::Log, E::Update).with(D::Detected).alert(),
         Note::LogStarted => Mapping::entity(Entity::Log, E::Enable),
         Note::ClockSteppedBack => Mapping::entity(Entity::Clock, E::Suspend).with(D::Detected).alert(),
         Note::ClockCaughtUp => Mapping::entity(Entity::Clock, E::Resume).with(D::Restored),
