@@ -39,6 +39,7 @@ use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
+use crate::witness::{self, Witnesses};
 
 /// How many connections the metrics' own address has.
 const SCRAPERS: usize = 32;
@@ -103,6 +104,8 @@ pub struct App {
     pub broker: Option<Arc<Broker>>,
     /// The proxy, if this process is one.
     pub proxy: Option<Proxy>,
+    /// The witnesses of its log, if it is a broker and has any.
+    pub witnesses: Option<Arc<Witnesses>>,
     /// The certificate of the address it listens on, if it has one.
     pub tls: Option<Arc<ServerTls>>,
     reload: Arc<Notify>,
@@ -180,6 +183,15 @@ impl App {
                 tasks: tasks.clone(),
             })
         });
+        let witnesses = (!parts.witnesses.is_empty()).then(|| {
+            Arc::new(Witnesses::new(witness::Parts {
+                connected: parts.witnesses,
+                settings: config.witnesses.clone(),
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+            }))
+        });
         Self {
             config: config.clone(),
             part,
@@ -187,6 +199,7 @@ impl App {
             store,
             broker,
             proxy,
+            witnesses,
             tls: parts.tls,
             reload: Arc::new(Notify::new()),
             rates: Arc::new(Rates::new(&config.limits)),
@@ -252,6 +265,7 @@ impl App {
             clock: self.outside.clock.clone(),
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
+            witnesses: self.witnesses.clone(),
             probe: self.probe.clone(),
             requests: self.requests.clone(),
             tls: self.tls.clone(),
@@ -325,6 +339,7 @@ impl App {
             self.store.clone(),
             self.broker.clone(),
             self.proxy.clone(),
+            self.witnesses.clone(),
             self.files(),
             self.common(),
             shutdown.clone(),

@@ -128,6 +128,12 @@ notes! {
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
     LogRecovered = "log.recovered",
+    /// A witness refused the log's head, or knows a longer log: it was taken back or forked, or somebody signs with its key.
+    WitnessDisagreed = "log.witness_disagreed",
+    /// Too few witnesses have cosigned the log for a while; `count` says how many had.
+    LogUnwitnessed = "log.unwitnessed",
+    /// Enough witnesses have cosigned the log again.
+    LogWitnessed = "log.witnessed",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
     /// The clock was found behind the latest time in the store.

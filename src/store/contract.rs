@@ -16,17 +16,18 @@ use tokio::sync::watch;
 
 use super::backlog::Backlog;
 use super::error::{Busy, StoreError};
-use super::health::Health;
+use super::health::{Health, WitnessState};
 use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
+use super::log::Consistency;
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
-use crate::audit::{Actor, EventBody};
+use crate::audit::{Actor, EventBody, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
@@ -247,6 +248,19 @@ pub trait Store: Send + Sync {
 
     /// Events from `from` on, in order.
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// The latest signed head of the log; `None` of one that is empty.
+    async fn head(&self) -> Result<Option<SignedHead>, StoreError>;
+
+    /// That the log of `new` events, or as it stands, begins with that of `old`; `None` if it had no such sizes in that order.
+    async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError>;
+
+    /// Keeps a head of this log with what witnesses have put under it: the lines beneath it are replaced, and nothing else is. A head of another
+    /// root than the one that is kept is [`StoreError::Corrupt`].
+    async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError>;
+
+    /// How witnesses stand to the log from here on, for [`Store::issue`] and [`Store::health`] of this handle.
+    fn witnessed(&self, state: WitnessState);
 
     /// A beat: looks at the disk, the file and the clock, commits what the clock says, and puts down what waits beside the file; or says why it
     /// cannot. Called about once a second, so that a process whose clock is behind another's finds out soon.

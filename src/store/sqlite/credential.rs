@@ -20,6 +20,7 @@ use crate::store::{Busy, Rejection};
 /// `credential.issue`.
 pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
     step.needs_room()?;
+    step.needs_witnesses()?;
     let draft = step.draft(issue.draft)?;
     let approval = check(step, issue, &draft)?;
     if let Some(earlier) = live_credential(step, draft.id)? {

@@ -12,6 +12,7 @@ mod failure;
 mod handoff;
 mod identity;
 mod keeper;
+mod log;
 mod operation;
 mod outcome;
 mod pulse;
@@ -28,6 +29,7 @@ mod stop;
 mod sweep;
 mod told;
 mod vote;
+mod witnessed;
 mod writer;
 mod writer_mark;
 
@@ -53,18 +55,19 @@ use self::writer::Writer;
 use self::writer_mark::WriterMark;
 use super::backlog::Backlog;
 use super::contract::OperationOutcome;
-use super::health::{FileState, Health, Reserve, Trouble};
+use super::health::{FileState, Health, Reserve, Trouble, WitnessState};
 use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
+use super::log::Consistency;
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
-use crate::audit::{EventBody, LogFiles};
+use crate::audit::{EventBody, LogFiles, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
@@ -428,6 +431,26 @@ impl Store for SqliteStore {
 
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
         self.readers.read(move |connection| read::events(connection, from, limit)).await
+    }
+
+    async fn head(&self) -> Result<Option<SignedHead>, StoreError> {
+        self.readers.read(log::head).await
+    }
+
+    async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError> {
+        self.readers.read(move |connection| log::consistency(connection, old, new)).await
+    }
+
+    async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError> {
+        let tools = Arc::clone(&self.tools);
+        let kept = self
+            .writer
+            .run(None, move |connection| witnessed::keep(connection, &head, tools.clock.now()));
+        kept.await
+    }
+
+    fn witnessed(&self, state: WitnessState) {
+        self.tools.pulse.witnesses(state);
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
