@@ -34,3 +34,4 @@ mod store;
 mod support;
 mod token;
 mod vectors;
+mod witness;

@@ -305,7 +305,8 @@ async fn ask(
     for _ in 0..TRIES {
         let old = known.unwrap_or(0);
         if old > head.size() {
-            return (known, ahead(store, old).await);
+            // What it says now it is asked for anew the next time.
+            return (None, ahead(store, old).await);
         }
         let proof = match store.consistency(old, Some(head.size())).await {
             Ok(Some(found)) => found.proof,
