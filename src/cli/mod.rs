@@ -5,6 +5,7 @@
 mod approval;
 mod approve;
 mod approver;
+mod audit;
 mod backend;
 mod client;
 mod completions;
@@ -79,6 +80,7 @@ enum Command {
     Policy(policy::PolicyArgs),
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
+    Audit(audit::AuditArgs),
     Events(events::Events),
     Completions(completions::Completions),
     #[command(name = "openapi")]
@@ -148,6 +150,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Policy(command) => command.run(context),
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
+        Command::Audit(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),

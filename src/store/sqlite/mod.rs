@@ -7,6 +7,7 @@ mod clock;
 mod connection;
 mod credential;
 mod draft;
+mod evidence;
 mod execution;
 mod failure;
 mod handoff;
@@ -43,6 +44,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use connection::OpenError;
+pub use evidence::Evidence;
 
 use self::failure::Failure;
 use self::keeper::Keeper;

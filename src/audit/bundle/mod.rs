@@ -1,0 +1,10 @@
+//! The bundle: a part of the log as a directory that anybody can check without this program. It is a C2SP tlog-tiles directory, with the events as
+//! lines, receipts for those of a case, the keys, older heads, and a list of the files.
+
+mod dir;
+pub(crate) mod layout;
+mod manifest;
+mod write;
+
+pub use manifest::{ListedFile, Manifest, What};
+pub use write::{BundleError, Request, Written, write};

@@ -1,0 +1,29 @@
+//! `writ audit`: the log as evidence, carried off and verified.
+
+mod export;
+
+use clap::{Args, Subcommand};
+
+use super::context::Context;
+use super::error::CliError;
+
+/// Carry the audit log off as evidence.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ audit export --config work/writ.toml --case case-1 --format bundle --out evidence")]
+pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    command: AuditCommand,
+}
+
+#[derive(Subcommand)]
+enum AuditCommand {
+    Export(export::Export),
+}
+
+impl AuditArgs {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self.command {
+            AuditCommand::Export(export) => export.run(context).await,
+        }
+    }
+}
