@@ -34,7 +34,7 @@ use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
 use crate::edge::{Admission, Limits, Rates, ServerTls};
-use crate::http::{self, Common, CommonParts, Probe};
+use crate::http::{self, AuditDesk, Common, CommonParts, Probe};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
@@ -114,6 +114,7 @@ pub struct App {
     tasks: TaskTracker,
     requests: Arc<Requests>,
     probe: Arc<Probe>,
+    audit: Arc<AuditDesk>,
     metrics: Option<TcpListener>,
 }
 
@@ -207,6 +208,7 @@ impl App {
             tasks,
             requests: Arc::default(),
             probe: Arc::default(),
+            audit: Arc::default(),
             metrics: None,
         }
     }
@@ -227,6 +229,7 @@ impl App {
             admission: self.admission.clone(),
             probe: self.probe.clone(),
             waiters: http::Waiters::default(),
+            audit: self.audit.clone(),
             requests: self.requests.clone(),
         })
     }

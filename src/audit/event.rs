@@ -32,6 +32,28 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Every kind there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let drafts = DraftTransition::ALL.iter().map(|t| Self::Draft(*t));
+        let approvals = ApprovalTransition::ALL.iter().map(|t| Self::Approval(*t));
+        let credentials = CredentialTransition::ALL.iter().map(|t| Self::Credential(*t));
+        let executions = ExecutionTransition::ALL.iter().map(|t| Self::Execution(*t));
+        let stops = StopTransition::ALL.iter().map(|t| Self::Stop(*t));
+        let notes = Note::ALL.iter().map(|n| Self::Note(*n));
+        drafts
+            .chain(approvals)
+            .chain(credentials)
+            .chain(executions)
+            .chain(stops)
+            .chain(notes)
+    }
+
+    /// The kind whose type is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.as_str() == text)
+    }
+
     /// The event's type as written, such as `draft.approve`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -162,6 +184,20 @@ pub enum ActorKind {
     Anonymous,
 }
 
+impl ActorKind {
+    /// The kind as written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Person => "person",
+            Self::Rule => "rule",
+            Self::System => "system",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
 /// Who did it, always authenticated or `anonymous`; never what a request says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
@@ -200,6 +236,9 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
+    /// Every outcome.
+    pub const ALL: &'static [Self] = &[Self::Ok, Self::Denied, Self::Failed, Self::Unknown];
+
     /// The outcome as written.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -147,6 +147,19 @@ pub(super) fn check_nobody_revoked(connection: &Connection, draft: &DraftRecord,
     check_keys(connection, approval, &approving.map(|r| r.id).collect::<Vec<_>>())
 }
 
+/// Every credential that was issued for a draft, oldest first.
+pub(super) fn issued_for(connection: &Connection, draft: DraftId) -> Result<Vec<CredentialRecord>, Failure> {
+    // The table has no index by draft; the log does.
+    let ids = rows::all(
+        connection,
+        "SELECT credential FROM event WHERE draft = ?1 AND +type = ?2 ORDER BY seq",
+        (draft.to_string(), CredentialTransition::Issue.event()),
+        |row| word::<CredentialId>(row, "credential"),
+    )?;
+    let found = ids.into_iter().map(|id| rows::credential(connection, id));
+    found.filter_map(Result::transpose).collect()
+}
+
 /// Whether the credential could be redeemed now: what [`super::execution::redeem`] asks, but for the resource, which says nothing of the
 /// credential.
 pub(super) fn is_usable(connection: &Connection, now: Timestamp, id: CredentialId) -> Result<bool, Failure> {

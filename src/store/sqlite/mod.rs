@@ -25,6 +25,7 @@ mod results;
 mod revoke;
 mod rows;
 mod seal;
+mod search;
 mod step;
 mod stop;
 mod sweep;
@@ -62,13 +63,14 @@ use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
-use super::log::Consistency;
+use super::log::{Consistency, EventPage, EventQuery, EventRef, Inclusion, ProvenEvent, Tile};
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
+use crate::audit::tree::Hash;
 use crate::audit::{EventBody, LogFiles, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
@@ -363,6 +365,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| rows::credential(connection, id)).await
     }
 
+    async fn credentials(&self, draft: DraftId) -> Result<Vec<CredentialRecord>, StoreError> {
+        self.readers.read(move |connection| credential::issued_for(connection, draft)).await
+    }
+
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError> {
         let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers
@@ -435,12 +441,28 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::events(connection, from, limit)).await
     }
 
+    async fn search(&self, query: EventQuery) -> Result<EventPage, StoreError> {
+        self.readers.read(move |connection| search::search(connection, &query)).await
+    }
+
     async fn head(&self) -> Result<Option<SignedHead>, StoreError> {
         self.readers.read(log::head).await
     }
 
+    async fn receipt(&self, of: EventRef) -> Result<Option<ProvenEvent>, StoreError> {
+        self.readers.read(move |connection| log::receipt(connection, of)).await
+    }
+
+    async fn inclusion(&self, seq: u64, size: Option<u64>) -> Result<Option<Inclusion>, StoreError> {
+        self.readers.read(move |connection| log::inclusion(connection, seq, size)).await
+    }
+
     async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError> {
         self.readers.read(move |connection| log::consistency(connection, old, new)).await
+    }
+
+    async fn tile(&self, tile: Tile) -> Result<Option<Vec<Hash>>, StoreError> {
+        self.readers.read(move |connection| log::tile(connection, tile)).await
     }
 
     async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError> {
