@@ -65,7 +65,7 @@ struct Seen {
 /// What is in the log of this already.
 #[derive(Debug, Default)]
 struct Told {
-    disagreed: Vec<bool>,
+    disagreed: Vec<Option<&'static str>>,
     unwitnessed: bool,
 }
 
@@ -101,7 +101,7 @@ impl Witnesses {
             entropy: parts.entropy,
             seen: Mutex::new(vec![Seen::default(); count]),
             told: Mutex::new(Told {
-                disagreed: vec![false; count],
+                disagreed: vec![None; count],
                 unwitnessed: false,
             }),
         };
@@ -241,11 +241,11 @@ impl Witnesses {
                 ..failed(Note::WitnessDisagreed)
             };
             let is_told = match code {
-                Some(code) => was || self.note(event(code)).await,
-                None => false,
+                Some(code) => was == Some(code) || self.note(event(code)).await,
+                None => true,
             };
             if let Some(told) = self.told().disagreed.get_mut(n) {
-                *told = is_told;
+                *told = code.filter(|_| is_told);
             }
         }
         let (enough, was) = (self.are_enough(), self.told().unwitnessed);
