@@ -16,8 +16,6 @@ pub(crate) struct Brief<'e> {
     pub(crate) v: u8,
     pub(crate) seq: u64,
     #[serde(borrow)]
-    pub(crate) id: Text<'e>,
-    #[serde(borrow)]
     pub(crate) time: Text<'e>,
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Text<'e>,
@@ -66,9 +64,13 @@ pub(crate) struct CaseChain {
 }
 
 impl CaseChain {
-    /// How many events it has.
-    pub(crate) const fn len(&self) -> u64 {
-        self.n
+    /// As it stood before the event of this place, where what came before is not there.
+    pub(crate) fn before(place: &CaseMark<'_>) -> Self {
+        let last = place.previous.as_deref().and_then(Digest::parse);
+        Self {
+            n: place.n.saturating_sub(1),
+            last: last.map_or([0; 32], |digest| *digest.as_bytes()),
+        }
     }
 
     /// Takes the next event. Events from before there were places have none; the first one with a place follows the last of them.
@@ -134,6 +136,6 @@ mod tests {
         assert!(chain.next(None, Hash([1; 32])).is_ok());
         assert!(chain.next(None, Hash([2; 32])).is_ok());
         assert!(chain.next(Some(&place(1, Some([2; 32]))), Hash([3; 32])).is_ok());
-        assert_eq!(chain.len(), 1);
+        assert_eq!(chain.n, 1);
     }
 }

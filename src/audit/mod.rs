@@ -8,10 +8,12 @@ mod event;
 mod files;
 mod head_file;
 mod key;
+mod policy;
 mod receipt;
 pub mod source;
 mod stop;
 pub mod tree;
+pub mod verify;
 
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 
@@ -22,5 +24,6 @@ pub use event::{
 pub use files::{LogFiles, LogKeys, read_log_lines};
 pub use head_file::HeadFile;
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
+pub use policy::TrustPolicy;
 pub use receipt::{Receipt, ReceiptError};
 pub use stop::StopPart;

@@ -78,11 +78,18 @@ pub trait LogSource {
     /// [`SourceError`].
     fn size(&self) -> Result<u64, SourceError>;
 
-    /// The first event whose bytes are there; the size if there is none.
+    /// The first event that it means to hold, and the first that it does not: a part of a log has not lost the rest.
     ///
     /// # Errors
     /// [`SourceError`].
-    fn first(&self) -> Result<u64, SourceError>;
+    fn held(&self) -> Result<(u64, u64), SourceError> {
+        Ok((0, self.size()?))
+    }
+
+    /// Whether it keeps the nodes of this level; tiles keep every eighth.
+    fn keeps_level(&self, _level: u8) -> bool {
+        true
+    }
 
     /// The latest head.
     ///

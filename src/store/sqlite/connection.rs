@@ -280,8 +280,26 @@ pub(super) fn accept(path: &Path, connection: &Connection) -> Result<(), OpenErr
     let version: i32 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(explain)?;
+    if version < SEALED {
+        return Err(OpenError::Log {
+            path: path.to_owned(),
+            why: "it has no tree over its log yet: start `writ serve` on it once".to_owned(),
+        });
+    }
     refuse_newer(path, version).map(drop)
 }
+
+/// An empty database in memory with the schema of this version.
+pub(super) fn schema(version: usize) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS.iter().take(version) {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection)
+}
+
+/// The first version with a tree over the log.
+const SEALED: i32 = 7;
 
 /// Settings of a connection that reads a file it does not trust.
 pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {

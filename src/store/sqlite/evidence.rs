@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row};
 
 use super::connection::{self, OpenError};
@@ -90,6 +91,24 @@ impl Evidence {
         found().map_err(|error| self.failed(&error))
     }
 
+    /// Looks at every row of a query, one after the other.
+    pub(super) fn each(&self, sql: &str, mut look: impl FnMut(&Row<'_>) -> rusqlite::Result<()>) -> Result<(), SourceError> {
+        let mut found = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                look(row)?;
+            }
+            Ok(())
+        };
+        found().map_err(|error| self.failed(&error))
+    }
+
+    /// The connection, in its read transaction.
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Tells an error with the file it is about.
     pub(super) fn failed(&self, error: &rusqlite::Error) -> SourceError {
         SourceError(format!("{}: {error}", self.path.display()))
@@ -99,11 +118,6 @@ impl Evidence {
 impl LogSource for Evidence {
     fn size(&self) -> Result<u64, SourceError> {
         self.number("SELECT coalesce(max(seq) + 1, 0) FROM event", [])
-            .map_err(|error| self.failed(&error))
-    }
-
-    fn first(&self) -> Result<u64, SourceError> {
-        self.number("SELECT coalesce(min(seq), 0) FROM event", [])
             .map_err(|error| self.failed(&error))
     }
 
@@ -125,7 +139,7 @@ impl LogSource for Evidence {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query((whole(from), whole(limit as u64)))?;
             while let Some(row) = rows.next()? {
-                page.push(unsigned(row, 0)?, row.get_ref(1)?.as_bytes()?);
+                page.push(unsigned(row, 0)?, bytes(row.get_ref(1)?));
             }
             Ok(())
         };
@@ -142,7 +156,7 @@ impl LogSource for Evidence {
     fn node(&self, index: u64) -> Result<Option<Hash>, SourceError> {
         let found = || -> rusqlite::Result<Option<Hash>> {
             let mut statement = self.connection.prepare_cached("SELECT h FROM node WHERE i = ?1")?;
-            statement.query_row([whole(index)], |row| row.get(0).map(Hash)).optional()
+            statement.query_row([whole(index)], |row| hash(row, 0)).optional()
         };
         found().map_err(|error| self.failed(&error))
     }
@@ -151,15 +165,29 @@ impl LogSource for Evidence {
 fn head(row: &Row<'_>) -> rusqlite::Result<KeptHead> {
     Ok(KeptHead {
         size: unsigned(row, 0)?,
-        at: Some(Timestamp::from_millis(row.get(1)?)),
-        kept: row.get(2)?,
-        text: row.get(3)?,
+        at: row.get_ref(1)?.as_i64().ok().map(Timestamp::from_millis),
+        kept: row.get_ref(2)?.as_i64() == Ok(1),
+        text: String::from_utf8_lossy(bytes(row.get_ref(3)?)).into_owned(),
     })
+}
+
+/// What a column holds, whatever somebody has put there: it is for the verifier to say that it is wrong.
+fn bytes(value: ValueRef<'_>) -> &[u8] {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],
+    }
+}
+
+/// A hash; one that no event has, where the column holds something else.
+fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
+    Ok(Hash(bytes(row.get_ref(column)?).try_into().unwrap_or_default()))
 }
 
 /// A number that cannot be negative, by the schema; where somebody has made it so nonetheless, it is one that no log has.
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(u64::MAX))
+    let found = row.get_ref(column)?.as_i64().ok();
+    Ok(found.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX))
 }
 
 /// A connection that may only read, with everything that keeps the file's schema from running anything.
