@@ -9,6 +9,7 @@ use toml::Table;
 use crate::domain::name::{Audience, PrincipalId};
 use crate::edge::{Limits, TlsFiles};
 use crate::settings::{Log, Mistake, Mistakes, Section, why_not, without_secrets};
+use crate::witness;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct Config {
     pub audit_key: PathBuf,
     /// The file with the log's last head, outside the database.
     pub audit_head: PathBuf,
+    /// Who cosigns the log's heads.
+    pub witnesses: witness::Settings,
     /// The directory of the keys.
     pub keys: PathBuf,
     /// The directory of the policy.
@@ -250,12 +253,13 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         }
     };
     let keys = path("keys", "dir", "keys");
-    let (audit_key, audit_head) = match top.maybe_sub("audit") {
-        None => (None, None),
+    let (audit_key, audit_head, witnesses) = match top.maybe_sub("audit") {
+        None => (None, None, witness::Settings::default()),
         Some(sub) => {
             let [key, head] = ["key", "head"].map(|name| sub.maybe_text(name, "a path").map(|text| dir.join(text)));
+            let witnesses = witness::Settings::read(&sub);
             sub.close();
-            (key, head)
+            (key, head, witnesses)
         }
     };
     let policy = path("policy", "dir", "policies/cedar");
@@ -304,6 +308,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
         audit_key: audit_key.or_else(|| keys.as_ref().map(|keys| keys.join("log.key")))?,
         audit_head: audit_head.unwrap_or_else(|| dir.join("data/writ.head")),
+        witnesses,
         store: dir.join(store),
         store_low_water: low_water.unwrap_or_default(),
         store_ballast: ballast.unwrap_or_default(),

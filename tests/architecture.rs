@@ -23,6 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "broker",
         &["approval", "audit", "backend", "crash_points", "domain", "policy", "store", "token"],
     ),
+    ("witness", &["audit", "domain", "settings", "store"]),
     ("proxy", &["audit", "backend", "crash_points", "domain", "store", "token"]),
     (
         "http",
@@ -30,12 +31,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "approval", "audit", "backend", "broker", "domain", "edge", "metrics", "proxy", "store", "token",
         ],
     ),
-    ("config", &["domain", "edge", "settings"]),
+    ("config", &["domain", "edge", "settings", "witness"]),
     (
         "app",
         &[
             "approval", "audit", "backend", "broker", "config", "domain", "edge", "http", "metrics", "policy", "proxy", "settings",
-            "store", "token",
+            "store", "token", "witness",
         ],
     ),
     (
@@ -65,7 +66,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("signed_note", &["audit"]),
     ("tlog_tiles", &["audit"]),
     ("prometheus_client", &["metrics"]),
-    ("reqwest", &["backend", "demo"]),
+    ("reqwest", &["backend", "demo", "witness"]),
     ("axum", &["http", "app", "sandbox"]),
     ("clap", &["cli"]),
     ("x509_parser", &["edge"]),

@@ -35,3 +35,4 @@ mod store;
 mod support;
 mod token;
 mod vectors;
+mod witness;

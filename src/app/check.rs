@@ -17,6 +17,7 @@ use crate::store::health::Reserve;
 use crate::store::sqlite::{Recovered, SqliteStore};
 use crate::store::{Op, PATIENCE, Store, insist};
 use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE};
+use crate::witness::Connected;
 
 /// Everything but the store, loaded and checked.
 pub(super) struct Checked {
@@ -24,6 +25,7 @@ pub(super) struct Checked {
     pub(super) broker: Option<(Policy, Clients, RecordSigner, KeyRing)>,
     pub(super) proxy: Option<(Clients, KeySet)>,
     pub(super) tls: Option<Arc<ServerTls>>,
+    pub(super) witnesses: Vec<Connected>,
 }
 
 /// Checks everything a process needs but the store: policy, backend files, keys, secrets.
@@ -200,12 +202,19 @@ impl Checked {
             faults.extend(short_lease(config, backends));
         }
         let tls = load_tls(config, part, outside, &mut faults);
+        let witnesses = if part.is_broker() {
+            let connected = Connected::all(&config.witnesses.witnesses);
+            connected.map_err(|found| faults.extend(found)).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         match backends {
             Some(backends) if faults.is_empty() => Ok(Self {
                 backends,
                 broker,
                 proxy,
                 tls,
+                witnesses,
             }),
             _ => Err(Faults(faults)),
         }

@@ -8,12 +8,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
+use crate::audit::EventKind;
 use crate::broker::Broker;
+use crate::domain::lifecycle::CredentialTransition;
 use crate::edge::ServerTls;
 use crate::http::{self, Common};
 use crate::proxy::Proxy;
 use crate::store::Store;
 use crate::token::KeyRing;
+use crate::witness::Witnesses;
 
 /// How often the store says that it lives, and what time it is here. A process whose clock is behind another's finds out within this and the
 /// tolerance, together less than the skew that tokens allow for.
@@ -27,6 +30,11 @@ const REFUSAL_LOOK: Duration = Duration::from_secs(10);
 /// How often the key and certificate files are looked at.
 const FILE_LOOK: Duration = Duration::from_secs(5);
 
+/// How often witnesses are shown the log's head, if nothing is issued.
+const WITNESS_LOOK: Duration = Duration::from_secs(10);
+/// The shortest time between two such looks, however much is issued.
+const WITNESS_PACE: Duration = Duration::from_secs(1);
+
 /// The files that are looked at now and then, and whoever wants it done now.
 pub(super) struct Files {
     pub(super) keys: PathBuf,
@@ -39,12 +47,14 @@ pub(super) async fn keep(
     store: Arc<dyn Store>,
     broker: Option<Arc<Broker>>,
     proxy: Option<Proxy>,
+    witnesses: Option<Arc<Witnesses>>,
     files: Files,
     common: Common,
     shutdown: CancellationToken,
 ) {
     tokio::join!(
-        keep_store(store, shutdown.clone()),
+        keep_store(store.clone(), shutdown.clone()),
+        keep_witnesses(witnesses, store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
         keep_refusals(common, shutdown.clone()),
@@ -103,6 +113,40 @@ async fn keep_refusals(common: Common, shutdown: CancellationToken) {
     let mut turn = pace(REFUSAL_LOOK);
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
         http::note_refusals(&common).await;
+    }
+}
+
+/// Every ten seconds, and at once after a credential was issued.
+async fn keep_witnesses(witnesses: Option<Arc<Witnesses>>, store: Arc<dyn Store>, shutdown: CancellationToken) {
+    let Some(witnesses) = witnesses else { return };
+    let (mut turn, mut changes, tally) = (pace(WITNESS_LOOK), store.changes(), store.tally());
+    let issued = || tally.count_of(EventKind::Credential(CredentialTransition::Issue));
+    let mut shown = issued();
+    loop {
+        let due = async {
+            loop {
+                tokio::select! {
+                    _ = turn.tick() => return,
+                    changed = changes.changed() => match changed {
+                        Ok(()) if issued() == shown => {}
+                        Ok(()) => return,
+                        // The store is gone, and with it what could be issued.
+                        Err(_) => std::future::pending().await,
+                    },
+                }
+            }
+        };
+        if shutdown.run_until_cancelled(due).await.is_none() {
+            return;
+        }
+        shown = issued();
+        let look = async {
+            witnesses.round().await;
+            tokio::time::sleep(WITNESS_PACE).await;
+        };
+        if shutdown.run_until_cancelled(look).await.is_none() {
+            return;
+        }
     }
 }
 

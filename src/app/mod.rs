@@ -36,11 +36,12 @@ use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
 use crate::edge::{Admission, Limits, Rates, ServerTls};
-use crate::http::{self, Common, CommonParts, Probe};
+use crate::http::{self, AuditDesk, Common, CommonParts, Probe};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
+use crate::witness::{self, Witnesses};
 
 /// How many connections the metrics' own address has.
 const SCRAPERS: usize = 32;
@@ -105,6 +106,8 @@ pub struct App {
     pub broker: Option<Arc<Broker>>,
     /// The proxy, if this process is one.
     pub proxy: Option<Proxy>,
+    /// The witnesses of its log, if it is a broker and has any.
+    pub witnesses: Option<Arc<Witnesses>>,
     /// The certificate of the address it listens on, if it has one.
     pub tls: Option<Arc<ServerTls>>,
     reload: Arc<Notify>,
@@ -113,6 +116,7 @@ pub struct App {
     tasks: TaskTracker,
     requests: Arc<Requests>,
     probe: Arc<Probe>,
+    audit: Arc<AuditDesk>,
     metrics: Option<TcpListener>,
 }
 
@@ -182,6 +186,15 @@ impl App {
                 tasks: tasks.clone(),
             })
         });
+        let witnesses = (!parts.witnesses.is_empty()).then(|| {
+            Arc::new(Witnesses::new(witness::Parts {
+                connected: parts.witnesses,
+                settings: config.witnesses.clone(),
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+            }))
+        });
         Self {
             config: config.clone(),
             part,
@@ -189,6 +202,7 @@ impl App {
             store,
             broker,
             proxy,
+            witnesses,
             tls: parts.tls,
             reload: Arc::new(Notify::new()),
             rates: Arc::new(Rates::new(&config.limits)),
@@ -196,6 +210,7 @@ impl App {
             tasks,
             requests: Arc::default(),
             probe: Arc::default(),
+            audit: Arc::default(),
             metrics: None,
         }
     }
@@ -216,6 +231,7 @@ impl App {
             admission: self.admission.clone(),
             probe: self.probe.clone(),
             waiters: http::Waiters::default(),
+            audit: self.audit.clone(),
             requests: self.requests.clone(),
         })
     }
@@ -254,6 +270,7 @@ impl App {
             clock: self.outside.clock.clone(),
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
+            witnesses: self.witnesses.clone(),
             probe: self.probe.clone(),
             requests: self.requests.clone(),
             tls: self.tls.clone(),
@@ -327,6 +344,7 @@ impl App {
             self.store.clone(),
             self.broker.clone(),
             self.proxy.clone(),
+            self.witnesses.clone(),
             self.files(),
             self.common(),
             shutdown.clone(),

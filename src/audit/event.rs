@@ -32,6 +32,28 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Every kind there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let drafts = DraftTransition::ALL.iter().map(|t| Self::Draft(*t));
+        let approvals = ApprovalTransition::ALL.iter().map(|t| Self::Approval(*t));
+        let credentials = CredentialTransition::ALL.iter().map(|t| Self::Credential(*t));
+        let executions = ExecutionTransition::ALL.iter().map(|t| Self::Execution(*t));
+        let stops = StopTransition::ALL.iter().map(|t| Self::Stop(*t));
+        let notes = Note::ALL.iter().map(|n| Self::Note(*n));
+        drafts
+            .chain(approvals)
+            .chain(credentials)
+            .chain(executions)
+            .chain(stops)
+            .chain(notes)
+    }
+
+    /// The kind whose type is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.as_str() == text)
+    }
+
     /// The event's type as written, such as `draft.approve`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -130,6 +152,12 @@ notes! {
     LogRecovered = "log.recovered",
     /// Nothing had happened for a while, and the log says that it lives.
     LogHeartbeat = "log.heartbeat",
+    /// A witness refused the log's head, or knows a longer log: it was taken back or forked, or somebody signs with its key.
+    WitnessDisagreed = "log.witness_disagreed",
+    /// Too few witnesses have cosigned the log for a while; `count` says how many had.
+    LogUnwitnessed = "log.unwitnessed",
+    /// Enough witnesses have cosigned the log again.
+    LogWitnessed = "log.witnessed",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
     /// Evidence was written out; `subject` says what, `count` how many events, `content_sha256` is that of the pack's list of files.
@@ -156,6 +184,20 @@ pub enum ActorKind {
     System,
     /// Nobody that could be authenticated.
     Anonymous,
+}
+
+impl ActorKind {
+    /// The kind as written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Person => "person",
+            Self::Rule => "rule",
+            Self::System => "system",
+            Self::Anonymous => "anonymous",
+        }
+    }
 }
 
 /// Who did it, always authenticated or `anonymous`; never what a request says of itself.
@@ -196,6 +238,9 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
+    /// Every outcome.
+    pub const ALL: &'static [Self] = &[Self::Ok, Self::Denied, Self::Failed, Self::Unknown];
+
     /// The outcome as written.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

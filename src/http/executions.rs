@@ -9,6 +9,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::admission::admit;
+use super::audit::{Told, told};
 use super::auth::{Authenticated, Requested, bearer, shows};
 use super::body::{Params, Segment, Strict};
 use super::rates::{self, ComesFrom};
@@ -22,6 +23,7 @@ use crate::edge::{Holder, Shown, Work};
 use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
+use crate::store::log::EventRef;
 use crate::store::record::ExecutionRecord;
 use crate::token::SignedCredential;
 
@@ -42,8 +44,8 @@ pub(super) struct ExecuteBody {
     post, path = "/v1/executions", operation_id = "execute_draft", tag = "executions", security(("credential" = [])), params(WaitQuery),
     request_body = ExecuteBody,
     responses(
-        (status = 202, description = "the execution has started, or is known already", body = ExecutionView),
-        (status = 200, description = "the execution has an outcome", body = ExecutionView),
+        (status = 202, description = "the execution has started, or is known already", body = Told<ExecutionView>),
+        (status = 200, description = "the execution has an outcome", body = Told<ExecutionView>),
     )
 )]
 pub(super) async fn execute(
@@ -99,7 +101,13 @@ pub(super) async fn execute(
         StatusCode::ACCEPTED
     };
     let location = [(header::LOCATION, format!("/v1/executions/{}", execution.id))];
-    Ok((status, location, axum::Json(ExecutionView::from(&execution))).into_response())
+    Ok((status, location, axum::Json(reached(&state.common, &execution).await)).into_response())
+}
+
+/// The execution, with the event by which it came to be as it stands.
+async fn reached(common: &Common, execution: &ExecutionRecord) -> Told<ExecutionView> {
+    let event = EventRef::Reached(execution.draft, execution.id, execution.state);
+    told(common, ExecutionView::from(execution), event).await
 }
 
 /// How long to wait, and what to execute.
@@ -181,7 +189,7 @@ pub(super) struct WatchQuery {
     get, path = "/v1/executions/{id}", operation_id = "show_execution", tag = "executions", security(("client" = [])),
     params(("id" = String, Path, description = "the execution's id"), WatchQuery),
     responses(
-        (status = 200, description = "the execution", body = ExecutionView),
+        (status = 200, description = "the execution", body = Told<ExecutionView>),
     )
 )]
 pub(super) async fn show(
@@ -205,7 +213,7 @@ pub(super) async fn show(
     };
     let done = |execution: &ExecutionRecord| watched.map_or_else(|| is_over(execution), |state| execution.state != state);
     let execution = wait::until(&state.common, &caller.client.id, wait, read, done).await?;
-    Ok(axum::Json(ExecutionView::from(&execution)).into_response())
+    Ok(axum::Json(reached(&state.common, &execution).await).into_response())
 }
 
 /// What an operator found out.

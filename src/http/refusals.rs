@@ -167,6 +167,9 @@ const EVENT: &[Code] = &[
     C::StoreUnavailable,
 ];
 
+/// A call about the tree that anybody may make.
+const TREE: &[Code] = &[C::NotFound, C::Overloaded, C::StoreUnavailable];
+
 /// The calls by their operation ids. What can stop any of them, a defect of ours, is added to each.
 const CALLS: &[(&str, &[&[Code]])] = &[
     ("biscuit_web_keys", &[]),
@@ -203,6 +206,10 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
     ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
+    ("show_checkpoint", &[TREE]),
+    ("prove_consistency", &[TREE, PARAMETERS]),
+    ("prove_inclusion", &[CLIENT, ONE, PARAMETERS]),
+    ("show_tile", &[CLIENT, ONE]),
 ];
 
 /// The codes of a call; `None` for one that is not in the table.

@@ -13,6 +13,7 @@ mod own_keys;
 mod problem_codes;
 mod races;
 mod ready;
+mod receipts;
 mod recheck;
 mod records;
 mod revocation;

@@ -69,6 +69,10 @@ impl From<Pause> for Problem {
                 Code::AuditUnavailable,
                 "the log's head cannot be written to its file outside the database; an operator must look at it".to_owned(),
             ),
+            Pause::Unwitnessed => (
+                Code::AuditUnavailable,
+                "too few witnesses have cosigned the log lately, and no credential is issued until they have; an operator must look at them".to_owned(),
+            ),
             Pause::DiskLow { .. } => (
                 Code::DiskLow,
                 "little room is left on the store's disk, and it is kept for what has begun; an operator must make room".to_owned(),

@@ -13,6 +13,7 @@ mod failure;
 mod handoff;
 mod identity;
 mod keeper;
+mod log;
 mod operation;
 mod outcome;
 mod pulse;
@@ -25,6 +26,7 @@ mod results;
 mod revoke;
 mod rows;
 mod seal;
+mod search;
 mod search_columns;
 mod step;
 mod stop;
@@ -32,6 +34,7 @@ mod sweep;
 mod tables;
 mod told;
 mod vote;
+mod witnessed;
 mod writer;
 mod writer_mark;
 
@@ -60,18 +63,20 @@ use self::writer::Writer;
 use self::writer_mark::WriterMark;
 use super::backlog::Backlog;
 use super::contract::OperationOutcome;
-use super::health::{FileState, Health, Reserve, Trouble};
+use super::health::{FileState, Health, Reserve, Trouble, WitnessState};
 use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
+use super::log::{Consistency, EventPage, EventQuery, EventRef, Inclusion, ProvenEvent, Tile};
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
-use crate::audit::{EventBody, LogFiles};
+use crate::audit::tree::Hash;
+use crate::audit::{EventBody, LogFiles, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
@@ -368,6 +373,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| rows::credential(connection, id)).await
     }
 
+    async fn credentials(&self, draft: DraftId) -> Result<Vec<CredentialRecord>, StoreError> {
+        self.readers.read(move |connection| credential::issued_for(connection, draft)).await
+    }
+
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError> {
         let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers
@@ -438,6 +447,42 @@ impl Store for SqliteStore {
 
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
         self.readers.read(move |connection| read::events(connection, from, limit)).await
+    }
+
+    async fn search(&self, query: EventQuery) -> Result<EventPage, StoreError> {
+        self.readers.read(move |connection| search::search(connection, &query)).await
+    }
+
+    async fn head(&self) -> Result<Option<SignedHead>, StoreError> {
+        self.readers.read(log::head).await
+    }
+
+    async fn receipt(&self, of: EventRef) -> Result<Option<ProvenEvent>, StoreError> {
+        self.readers.read(move |connection| log::receipt(connection, of)).await
+    }
+
+    async fn inclusion(&self, seq: u64, size: Option<u64>) -> Result<Option<Inclusion>, StoreError> {
+        self.readers.read(move |connection| log::inclusion(connection, seq, size)).await
+    }
+
+    async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError> {
+        self.readers.read(move |connection| log::consistency(connection, old, new)).await
+    }
+
+    async fn tile(&self, tile: Tile) -> Result<Option<Vec<Hash>>, StoreError> {
+        self.readers.read(move |connection| log::tile(connection, tile)).await
+    }
+
+    async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError> {
+        let tools = Arc::clone(&self.tools);
+        let kept = self
+            .writer
+            .run(None, move |connection| witnessed::keep(connection, &head, tools.clock.now()));
+        kept.await
+    }
+
+    fn witnessed(&self, state: WitnessState) {
+        self.tools.pulse.witnesses(state);
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -325,10 +325,11 @@ fn write_nodes(connection: &Connection, nodes: &[Node]) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// Writes a head, and forgets the one before if it is of the same minute and nobody wants it kept.
+/// Writes a head, and forgets the one before if it is of the same minute, nobody wants it kept and no witness has cosigned it.
 fn write_head(connection: &Connection, head: &SignedHead, now: Timestamp, kept: bool) -> rusqlite::Result<()> {
     let mut forget = connection.prepare_cached(
-        "DELETE FROM checkpoint WHERE size = (SELECT max(size) FROM checkpoint) AND kept = 0 AND at / 60000 = :now / 60000",
+        "DELETE FROM checkpoint WHERE size = (SELECT max(size) FROM checkpoint) AND kept = 0 AND at / 60000 = :now / 60000
+         AND instr(substr(note, instr(note, char(10) || char(10)) + 2), char(10) || '—') = 0",
     )?;
     forget.execute(named_params! { ":now": now.millis() })?;
     let mut write = connection.prepare_cached("INSERT INTO checkpoint (size, at, kept, note) VALUES (:size, :now, :kept, :note)")?;

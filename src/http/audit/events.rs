@@ -5,17 +5,17 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::auth::Authenticated;
-use super::body::Params;
-use super::{BrokerState, Code, Problem};
 use crate::domain::json::Json;
 use crate::domain::principal::{Client, Role};
+use crate::http::auth::Authenticated;
+use crate::http::body::Params;
+use crate::http::{BrokerState, Code, Problem};
 
 /// Which events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct EventsQuery {
+pub(in crate::http) struct EventsQuery {
     /// The first sequence number; 0 if not given.
     from: Option<u64>,
     /// At most this many, 1 to 1000; 100 if not given.
@@ -24,7 +24,7 @@ pub(super) struct EventsQuery {
 
 /// A page of events.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EventPage {
+pub(in crate::http) struct EventPage {
     /// Each event's exact bytes, as text.
     events: Vec<EventLine>,
     /// Pass as `from` for the next page.
@@ -33,7 +33,7 @@ pub(super) struct EventPage {
 
 /// One event.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EventLine {
+pub(in crate::http) struct EventLine {
     /// Its place in the log.
     seq: u64,
     /// Its canonical bytes, as text.
@@ -54,7 +54,7 @@ fn is_for(bytes: &[u8], client: &Client) -> bool {
         (status = 200, description = "a page of events", body = EventPage),
     )
 )]
-pub(super) async fn list(
+pub(in crate::http) async fn list(
     State(state): State<BrokerState>,
     auth: Authenticated,
     Params(query): Params<EventsQuery>,
