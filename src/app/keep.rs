@@ -8,10 +8,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
+use crate::audit::read_public;
 use crate::broker::Broker;
 use crate::edge::ServerTls;
 use crate::http::{self, Common};
-use crate::proxy::Proxy;
+use crate::proxy::{LogTrust, Proxy};
 use crate::store::Store;
 use crate::token::KeyRing;
 
@@ -30,6 +31,8 @@ const FILE_LOOK: Duration = Duration::from_secs(5);
 /// The files that are looked at now and then, and whoever wants it done now.
 pub(super) struct Files {
     pub(super) keys: PathBuf,
+    /// The log's public keys.
+    pub(super) log: PathBuf,
     pub(super) tls: Option<Arc<ServerTls>>,
     pub(super) reload: Arc<Notify>,
 }
@@ -109,6 +112,7 @@ async fn keep_refusals(common: Common, shutdown: CancellationToken) {
 async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Files, shutdown: CancellationToken) {
     let mut turn = pace(FILE_LOOK);
     let mut told = (Told::default(), Told::default());
+    let mut log_told = Told::default();
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -116,6 +120,9 @@ async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Fi
             () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
         }
         reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys, &mut told);
+        if let Some(log) = proxy.as_ref().and_then(|proxy| proxy.log.as_ref()) {
+            reload_log(log, &files.log, &mut log_told);
+        }
         if let Some(tls) = &files.tls {
             tls.look();
         }
@@ -174,6 +181,22 @@ fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path, (ring
                 if set.fails() {
                     tracing::error!(error, "the public keys cannot be read; the keys in use stay");
                 }
+            }
+        }
+    }
+}
+
+fn reload_log(log: &LogTrust, path: &Path, told: &mut Told) {
+    match read_public(path) {
+        Ok(keys) => {
+            log.replace(&keys);
+            if told.goes_on() {
+                tracing::info!("the log's public keys can be read again");
+            }
+        }
+        Err(error) => {
+            if told.fails() {
+                tracing::error!(error, "the log's public keys cannot be read; the key in use stays");
             }
         }
     }

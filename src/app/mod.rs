@@ -173,6 +173,7 @@ impl App {
                 backends: parts.backends.clone(),
                 clients: Arc::new(clients),
                 verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
+                log: parts.log.map(Arc::new),
                 settings: proxy::Settings {
                     audience: config.proxy_audience.clone(),
                     holder: config.proxy_name.clone(),
@@ -288,6 +289,7 @@ impl App {
     fn files(&self) -> Files {
         Files {
             keys: self.config.keys.clone(),
+            log: log_files(&self.config).public(),
             tls: self.tls.clone(),
             reload: self.reload.clone(),
         }

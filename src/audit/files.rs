@@ -42,6 +42,15 @@ impl LogFiles {
     }
 }
 
+/// The public keys of a log, oldest first, from the file that has nothing else.
+///
+/// # Errors
+/// A sentence with the file and what is wrong.
+pub fn read_public(path: &Path) -> Result<Vec<VerifierKey>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    read_log_lines(&text).map_err(|why| format!("{}: {why}", path.display()))
+}
+
 /// The keys as they were read.
 #[derive(Debug)]
 pub struct LogKeys {
@@ -59,8 +68,7 @@ impl LogKeys {
     pub fn load(files: &LogFiles) -> Result<Self, String> {
         let signing = read_key(&files.key)?;
         let public = files.public();
-        let text = std::fs::read_to_string(&public).map_err(|error| format!("{}: {error}", public.display()))?;
-        let known = read_log_lines(&text).map_err(|why| format!("{}: {why}", public.display()))?;
+        let known = read_public(&public)?;
         if !known.contains(signing.verifier()) {
             return Err(format!(
                 "{} does not name the key in {}: the public keys of a log stand there, oldest first",

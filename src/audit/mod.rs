@@ -16,7 +16,7 @@ pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
     EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart, WriterPart,
 };
-pub use files::{LogFiles, LogKeys};
+pub use files::{LogFiles, LogKeys, read_public};
 pub use head_file::HeadFile;
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use receipt::{Receipt, ReceiptError};

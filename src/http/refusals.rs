@@ -144,6 +144,8 @@ const EXECUTE: &[Code] = &[
     C::CredentialUnknown,
     C::CredentialNotLive,
     C::CredentialSpent,
+    C::ReceiptMissing,
+    C::ReceiptInvalid,
     C::DraftNotExecutable,
     C::DraftExpired,
     C::ExecutionWindowOver,
