@@ -23,8 +23,8 @@ const STORE_BEAT: Duration = Duration::from_secs(1);
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
 const BROKER_SWEEP: Duration = Duration::from_secs(2);
-/// How often refusals that were only counted are looked for.
-const REFUSAL_LOOK: Duration = Duration::from_secs(10);
+/// How often refusals and reads that were only counted are looked for.
+const COUNT_LOOK: Duration = Duration::from_secs(10);
 /// How often the key and certificate files are looked at.
 const FILE_LOOK: Duration = Duration::from_secs(5);
 
@@ -50,7 +50,7 @@ pub(super) async fn keep(
         keep_store(store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
-        keep_refusals(common, shutdown.clone()),
+        keep_counts(common, shutdown.clone()),
         keep_files(broker, proxy, files, shutdown),
     );
 }
@@ -102,10 +102,11 @@ async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
     }
 }
 
-async fn keep_refusals(common: Common, shutdown: CancellationToken) {
-    let mut turn = pace(REFUSAL_LOOK);
+async fn keep_counts(common: Common, shutdown: CancellationToken) {
+    let mut turn = pace(COUNT_LOOK);
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
         http::note_refusals(&common).await;
+        http::note_reads(&common).await;
     }
 }
 

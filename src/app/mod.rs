@@ -206,7 +206,9 @@ impl App {
         http::router(self.common(), self.broker.clone(), self.proxy.clone())
     }
 
-    fn common(&self) -> Common {
+    /// What the process's handlers share.
+    #[must_use]
+    pub fn common(&self) -> Common {
         Common::new(CommonParts {
             store: self.store.clone(),
             clock: self.outside.clock.clone(),
@@ -326,6 +328,11 @@ impl App {
             self.tasks
                 .spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
         }
+        let (desk, end) = (self.audit.clone(), shutdown.clone());
+        self.tasks.spawn(async move {
+            end.cancelled().await;
+            desk.close();
+        });
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),
             self.broker.clone(),
@@ -348,6 +355,7 @@ impl App {
         }
         self.settle().await;
         http::note_all_refusals(&self.common()).await;
+        http::note_all_reads(&self.common()).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

@@ -1,6 +1,7 @@
 //! What happened, one event a transition, and the tree that shows it to outsiders. The event and its place in the tree are written in the
 //! transaction of the change they tell of, under a head that is signed with a key of the log's own.
 
+mod case;
 mod checkpoint;
 mod event;
 mod files;
@@ -10,6 +11,7 @@ mod receipt;
 mod stop;
 pub mod tree;
 
+pub use case::{CaseGap, case_gaps};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 
 pub use event::{

@@ -5,6 +5,7 @@
 mod approval;
 mod approve;
 mod approver;
+mod audit;
 mod backend;
 mod client;
 mod completions;
@@ -14,7 +15,6 @@ mod demo;
 mod describe;
 mod draft;
 mod error;
-mod events;
 mod execution;
 mod handoff;
 mod init;
@@ -79,7 +79,7 @@ enum Command {
     Policy(policy::PolicyArgs),
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
-    Events(events::Events),
+    Audit(audit::AuditArgs),
     Completions(completions::Completions),
     #[command(name = "openapi")]
     OpenApi(completions::OpenApi),
@@ -148,7 +148,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Policy(command) => command.run(context),
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
-        Command::Events(command) => command.run(context).await,
+        Command::Audit(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),
     }

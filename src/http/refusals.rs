@@ -208,6 +208,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
     ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
+    ("stream_events", &[CLIENT, PARAMETERS, PLACE]),
     ("show_checkpoint", &[TREE]),
     ("prove_consistency", &[TREE, PARAMETERS]),
     ("prove_inclusion", &[CLIENT, ONE, PARAMETERS]),
