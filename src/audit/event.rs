@@ -146,6 +146,8 @@ notes! {
     ApproverRevoked = "approver.revoke",
     /// One approver key was revoked.
     ApproverKeyRevoked = "approver.revoke_key",
+    /// The log was read; `subject` says how. The first read of a caller in a minute has the SHA-256 of its query, the others are counted.
+    AuditRead = "audit.read",
     /// The log's key was replaced; what follows is signed by the new one.
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
@@ -238,6 +240,12 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
+    /// The outcome that is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|outcome| outcome.as_str() == text)
+    }
+
     /// Every outcome.
     pub const ALL: &'static [Self] = &[Self::Ok, Self::Denied, Self::Failed, Self::Unknown];
 
@@ -455,7 +463,7 @@ pub struct EventBody {
     /// How many calls the event stands for, where it is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// SHA-256 of what an administrative event put in force, or of the evidence a person gave.
+    /// SHA-256 of what an administrative event put in force, of the evidence a person gave, or of what a read asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_sha256: Option<Digest>,
     /// The change of state.

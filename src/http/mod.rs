@@ -36,7 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use approvals::RevokedView;
-pub use audit::AuditDesk;
+pub use audit::{AuditDesk, note_all_reads, note_reads};
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
@@ -148,6 +148,7 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(stops::resume))
         .routes(routes!(cases::show))
         .routes(routes!(audit::events::list))
+        .routes(routes!(audit::stream::stream))
         .routes(routes!(audit::tree::checkpoint))
         .routes(routes!(audit::tree::consistency))
         .routes(routes!(audit::tree::proof))

@@ -2,6 +2,7 @@
 
 mod access;
 mod approvers;
+mod audit;
 mod cases;
 mod documented;
 mod drafts;

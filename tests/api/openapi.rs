@@ -25,6 +25,7 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/v1/audit/consistency", &["get"]),
     ("/v1/audit/events", &["get"]),
     ("/v1/audit/proof", &["get"]),
+    ("/v1/audit/stream", &["get"]),
     ("/v1/audit/tile/{level}/{index}", &["get"]),
     ("/v1/cases/{id}", &["get"]),
     ("/v1/drafts", &["get", "post"]),

@@ -241,7 +241,7 @@ const fn noted(note: Note) -> Mapping {
         Note::LogKeyRotated => Mapping::entity(Entity::Log, E::Update).with(D::Approved),
         Note::LogRecovered => Mapping::entity(Entity::Log, E::Update).with(D::Restored).alert(),
         Note::LogHeartbeat => Mapping::entity(Entity::Log, E::Update).with(D::Logged),
-        Note::AuditExported => Mapping::api(A::Read).with(D::Allowed),
+        Note::AuditExported | Note::AuditRead => Mapping::api(A::Read).with(D::Allowed),
         Note::WitnessDisagreed => Mapping::entity(Entity::Log, E::Update).with(D::Detected).alert(),
         Note::LogUnwitnessed => Mapping::entity(Entity::Log, E::Suspend).with(D::Detected).alert(),
         Note::LogWitnessed => Mapping::entity(Entity::Log, E::Resume).with(D::Restored),
