@@ -6,6 +6,6 @@ mod stop;
 
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart,
+    EventOutcome, ExecutionPart, Note, PolicyPart, ProofPart, ProviderPart,
 };
 pub use stop::StopPart;

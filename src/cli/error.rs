@@ -9,6 +9,8 @@ pub(super) enum CliError {
     Usage(String),
     /// It was refused, or failed: one sentence each.
     Failed(Vec<String>),
+    /// Something went through that must be refused.
+    PassedThrough(String),
     /// Whoever read the output went away, which is nobody's mistake.
     Closed,
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 //!
-//! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood.
+//! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood;
+//! of `writ prove` 2 means that something went through that must be refused, and nothing else does.
 
 mod approval;
 mod approve;
@@ -21,6 +22,7 @@ mod init;
 mod keys;
 mod output;
 mod policy;
+mod prove;
 mod sandbox;
 mod serve;
 mod signal;
@@ -80,6 +82,7 @@ enum Command {
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
     Events(events::Events),
+    Prove(prove::ProveArgs),
     Completions(completions::Completions),
     #[command(name = "openapi")]
     OpenApi(completions::OpenApi),
@@ -99,12 +102,13 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         Err(error) if error.use_stderr() && asks_for_json(&arguments) => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim();
-            return Format::Json.report(&CliError::usage(text));
+            return Format::Json.report(&not_understood(&arguments, text));
         }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
             drop(error.print());
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            let code = if proves(&arguments) { 1 } else { 2 };
+            return ExitCode::from(if error.use_stderr() { code } else { 0 });
         }
     };
     let format = if cli.json { Format::Json } else { Format::Text };
@@ -117,6 +121,23 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => format.report(&error),
+    }
+}
+
+/// Whether it is `writ prove` that was not understood: whoever watches its exit code must not take a misspelt option for an alarm.
+fn proves(arguments: &[OsString]) -> bool {
+    arguments
+        .iter()
+        .skip(1)
+        .find(|word| *word != "--json")
+        .is_some_and(|word| word == "prove")
+}
+
+fn not_understood(arguments: &[OsString], text: &str) -> CliError {
+    if proves(arguments) {
+        CliError::failed(text)
+    } else {
+        CliError::usage(text)
     }
 }
 
@@ -149,6 +170,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,
+        Command::Prove(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),
     }

@@ -26,6 +26,7 @@ impl Format {
         let (lines, code) = match error {
             CliError::Usage(line) => (std::slice::from_ref(line), 2),
             CliError::Failed(lines) => (lines.as_slice(), 1),
+            CliError::PassedThrough(line) => (std::slice::from_ref(line), 2),
             CliError::Closed => return ExitCode::SUCCESS,
         };
         let mut errors = std::io::stderr().lock();

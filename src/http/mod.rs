@@ -11,6 +11,7 @@ mod executions;
 mod handoffs;
 mod openapi;
 pub mod problem;
+mod proofs;
 mod rates;
 mod reads;
 mod refusals;
@@ -144,6 +145,7 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(stops::resume))
         .routes(routes!(cases::show))
         .routes(routes!(events::list))
+        .routes(routes!(proofs::report))
         .routes(routes!(well_known::authorization_server))
         .routes(routes!(well_known::biscuit_web_keys))
 }

@@ -201,6 +201,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
     ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
+    ("report_proof", &[CLIENT, BODY, CHANGE]),
 ];
 
 /// The codes of a call; `None` for one that is not in the table.
