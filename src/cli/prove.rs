@@ -75,7 +75,7 @@ impl ProveArgs {
                 Err(_) if stop.is_cancelled() => break,
                 // The next time may find what this one did not: a schedule goes on.
                 Err(error) => {
-                    drop(context.out.format().report(&error));
+                    let _ = context.out.format().report(&error);
                     Ending::Unclear
                 }
             };

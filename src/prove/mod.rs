@@ -4,6 +4,9 @@
 //! throw-away one of the same program, and the result says so.
 
 mod access;
+mod ambiguity;
+mod authority;
+mod clocks;
 mod credentials;
 mod deployment;
 mod effects;
@@ -13,8 +16,11 @@ mod junit;
 mod leave;
 mod outcome;
 mod private;
+mod records;
 mod report;
+mod resources;
 mod settings;
+mod versions;
 mod wire;
 
 use std::path::PathBuf;

@@ -125,14 +125,10 @@ impl Private {
         &self.elsewhere
     }
 
-    /// Moves its clock, by so many milliseconds from the machine's.
-    pub(super) fn set_clock(&self, offset: Duration, back: Back) {
-        let millis = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
-        let offset = match back {
-            Back::Yes => -millis,
-            Back::No => millis,
-        };
-        self.clock.offset.store(offset, Ordering::SeqCst);
+    /// Puts its clock so far behind the machine's.
+    pub(super) fn set_clock_back(&self, by: Duration) {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.clock.offset.store(-millis, Ordering::SeqCst);
     }
 
     async fn end(&self) {
@@ -165,15 +161,6 @@ impl Private {
         self.end().await;
         self.sandbox.shutdown().await;
     }
-}
-
-/// Which way a clock is moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Back {
-    /// Into the past.
-    Yes,
-    /// Into the future.
-    No,
 }
 
 async fn loopback() -> Result<(TcpListener, String), String> {

@@ -1,0 +1,173 @@
+//! "No answer" is never "no": what was sent and not understood is looked up, blocks its resource meanwhile, and is not sent a second time blindly.
+//!
+//! Answers are lost on purpose, at a sandbox's desk; other backends have none.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::deployment::{Draft, Which, soon};
+use super::effects::{Seen, seen};
+use super::ground::Ground;
+use super::outcome::{Amiss, Held, Reply};
+use super::wire::{Body, By};
+
+/// A fault of the sandbox's, and how often the request may have reached it by the time its outcome is known.
+struct Loss {
+    /// The fault's word at the desk.
+    kind: &'static str,
+    /// What it does, in words.
+    what: &'static str,
+    /// The most requests under the draft's key, of which one has an effect.
+    most: usize,
+}
+
+pub(super) async fn lost_answer(ground: &Ground) -> Held {
+    let loss = Loss {
+        kind: "drop_after",
+        what: "a request that was carried out and not answered",
+        most: 1,
+    };
+    ambiguous(ground, &loss).await
+}
+
+pub(super) async fn unknown_error(ground: &Ground) -> Held {
+    let loss = Loss {
+        kind: "error_500_after",
+        what: "a request that was carried out and answered with an error 500",
+        most: 1,
+    };
+    ambiguous(ground, &loss).await
+}
+
+pub(super) async fn one_byte(ground: &Ground) -> Held {
+    let loss = Loss {
+        kind: "close_as_written",
+        what: "a request whose connection was closed while it was written",
+        // Nothing was done: once that is known, it is sent again under the same key.
+        most: 2,
+    };
+    ambiguous(ground, &loss).await
+}
+
+/// The desk of the sandbox behind the live deployment.
+struct Desk<'g> {
+    ground: &'g Ground,
+    url: &'g str,
+}
+
+impl<'g> Desk<'g> {
+    async fn of(ground: &'g Ground) -> Result<Self, Amiss> {
+        let url =
+            ground.live.settings.sandbox.as_deref().ok_or_else(|| {
+                Amiss::NotApplicable("the backend is no `writ sandbox`, and no other loses an answer on purpose".to_owned())
+            })?;
+        let desk = Self { ground, url };
+        let waiting = desk.call(Method::GET, "faults", Body::Nothing).await?;
+        match waiting.body.pointer("/data").and_then(Value::as_array).map(Vec::len) {
+            Some(0) => Ok(desk),
+            Some(_) => Err(Amiss::NotApplicable(
+                "somebody else has queued faults at the sandbox; `curl -X DELETE …/_sandbox/faults` forgets them".to_owned(),
+            )),
+            None => Err(Amiss::NotApplicable(
+                "what the settings call `sandbox` has no desk for faults".to_owned(),
+            )),
+        }
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<Reply, Amiss> {
+        let url = format!("{}/_sandbox/{path}", self.url);
+        let reply = self.ground.live.wire.call(method, &url, By::Nobody, body).await?;
+        reply.done("a call of the sandbox's desk")
+    }
+
+    async fn fault(&self, method: &str, path: &str, kind: &str) -> Result<(), Amiss> {
+        let fault = json!({ "match": { "method": method, "path": path }, "kind": kind });
+        self.call(Method::POST, "faults", Body::Json(fault)).await.map(drop)
+    }
+
+    /// Forgets the faults that did not strike, and lets go on what was held.
+    async fn clear(&self) -> Result<(), Amiss> {
+        self.call(Method::DELETE, "faults", Body::Nothing).await?;
+        self.call(Method::POST, "release", Body::Nothing).await.map(drop)
+    }
+}
+
+async fn ambiguous(ground: &Ground, loss: &Loss) -> Held {
+    let desk = Desk::of(ground).await?;
+    let tried = while_nobody_knows(ground, &desk, loss).await;
+    // Whatever came of it, the sandbox is left as it was found.
+    let cleared = desk.clear().await;
+    let (draft, execution) = tried?;
+    cleared?;
+    afterwards(ground, &draft, &execution, loss).await
+}
+
+/// Loses the answer and holds every look-up; then nothing may be known, nothing be sent again, and nothing else touch the resource.
+async fn while_nobody_knows(ground: &Ground, desk: &Desk<'_>, loss: &Loss) -> Result<(Draft, String), Amiss> {
+    let live = &ground.live;
+    let draft = live.approved(Which::Once).await?;
+    let other = live.approved(Which::Once).await?;
+    let token = live.credential(&draft).await?;
+    let (method, path) = live.request(&draft).await?;
+    desk.fault(&method, &path, loss.kind).await?;
+    desk.fault("GET", &path, "hold").await?;
+    let execution = live.begin(&token, &draft.id).await?.text("/id").to_owned();
+    let on_its_way = ["claimed", "dispatched"];
+    let now = live.execution(&execution, |state| !on_its_way.contains(&state)).await?;
+    match now.text("/state") {
+        "indeterminate" => {}
+        state @ ("not_applied" | "failed") => {
+            return Err(Amiss::Through(format!("{} was called {state}", loss.what)));
+        }
+        state => {
+            return Err(Amiss::Unclear(format!(
+                "{} was called {state} before anybody could look",
+                loss.what
+            )));
+        }
+    }
+    let held = async || {
+        let standing = desk.call(Method::GET, "state", Body::Nothing).await?;
+        Ok(standing.body.pointer("/held").and_then(Value::as_u64).unwrap_or_default() > 0)
+    };
+    soon("the lost answer is looked up", held).await?;
+    let reply = live.exchange(&other.id, None).await?;
+    reply.refused(
+        &format!("a credential for the same resource while {} is open", loss.what),
+        &["resource_busy"],
+    )?;
+    let again = live.attempt(live.proxy(), By::Bearer(token.expose()), &draft.id).await?;
+    if again.is_done() && again.text("/id") != execution {
+        return Err(Amiss::Through(format!("{} was retried as another execution", loss.what)));
+    }
+    match seen(live, &draft).await? {
+        Some(Seen { requests: 0 | 1, .. }) => Ok((draft, execution)),
+        other => Err(Amiss::Through(format!(
+            "{} was sent again before anybody had looked: {other:?}",
+            loss.what
+        ))),
+    }
+}
+
+/// Once the look-up has its answer the outcome is known, and there was one effect.
+async fn afterwards(ground: &Ground, draft: &Draft, execution: &str, loss: &Loss) -> Held {
+    let live = &ground.live;
+    let end = live
+        .execution(execution, |state| state != "indeterminate" && state != "dispatched")
+        .await?;
+    let counted = seen(live, draft).await?.unwrap_or(Seen { requests: 0, effects: 0 });
+    if counted.effects > 1 || counted.requests > loss.most {
+        return Err(Amiss::Through(format!("{} led to {counted:?}", loss.what)));
+    }
+    match end.text("/state") {
+        "applied" if counted.effects == 1 => Ok(format!(
+            "indeterminate until it was looked up, the resource closed meanwhile; then applied, with {} and one effect",
+            if counted.requests == 1 {
+                "one request"
+            } else {
+                "two requests under one key"
+            },
+        )),
+        state => Err(Amiss::Unclear(format!("{} ended as {state} with {counted:?}", loss.what))),
+    }
+}
