@@ -10,6 +10,13 @@ use super::effects::{Seen, seen};
 use super::ground::Ground;
 use super::outcome::{Amiss, Held, Reply};
 use super::wire::{Body, By};
+use crate::domain::secret::Secret;
+
+/// Before a request was sent, or while it is.
+const ON_ITS_WAY: [&str; 2] = ["claimed", "dispatched"];
+
+/// As long as the outcome is not known.
+const OPEN: [&str; 3] = ["claimed", "dispatched", "indeterminate"];
 
 /// A fault of the sandbox's, and how often the request may have reached it by the time its outcome is known.
 struct Loss {
@@ -93,27 +100,46 @@ impl<'g> Desk<'g> {
 }
 
 async fn ambiguous(ground: &Ground, loss: &Loss) -> Held {
-    let desk = Desk::of(ground).await?;
-    let tried = while_nobody_knows(ground, &desk, loss).await;
-    // Whatever came of it, the sandbox is left as it was found.
-    let cleared = desk.clear().await;
-    let (draft, execution) = tried?;
-    cleared?;
-    afterwards(ground, &draft, &execution, loss).await
-}
-
-/// Loses the answer and holds every look-up; then nothing may be known, nothing be sent again, and nothing else touch the resource.
-async fn while_nobody_knows(ground: &Ground, desk: &Desk<'_>, loss: &Loss) -> Result<(Draft, String), Amiss> {
     let live = &ground.live;
+    let desk = Desk::of(ground).await?;
     let draft = live.approved(Which::Once).await?;
     let other = live.approved(Which::Once).await?;
     let token = live.credential(&draft).await?;
     let (method, path) = live.request(&draft).await?;
-    desk.fault(&method, &path, loss.kind).await?;
-    desk.fault("GET", &path, "hold").await?;
-    let execution = live.begin(&token, &draft.id).await?.text("/id").to_owned();
-    let on_its_way = ["claimed", "dispatched"];
-    let now = live.execution(&execution, |state| !on_its_way.contains(&state)).await?;
+    let begun = async {
+        desk.fault(&method, &path, loss.kind).await?;
+        desk.fault("GET", &path, "hold").await?;
+        live.begin(&token, &draft.id).await
+    };
+    let begun = begun.await;
+    let tried = match &begun {
+        Ok(execution) => while_nobody_knows(ground, &desk, loss, (&draft, &other, &token), execution.text("/id")).await,
+        Err(amiss) => Err(amiss.clone()),
+    };
+    // Whatever came of it, the sandbox is left as it was found, and the resource free again.
+    let cleared = desk.clear().await;
+    let ended = match &begun {
+        Ok(execution) => Some(live.execution(execution.text("/id"), |state| !OPEN.contains(&state)).await),
+        Err(_) => None,
+    };
+    tried?;
+    cleared?;
+    match ended {
+        Some(end) => afterwards(ground, &draft, &end?, loss).await,
+        None => Err(Amiss::Unclear("the execution did not begin".to_owned())),
+    }
+}
+
+/// Nothing may be known, nothing be sent again, and nothing else touch the resource, as long as every look-up is held.
+async fn while_nobody_knows(
+    ground: &Ground,
+    desk: &Desk<'_>,
+    loss: &Loss,
+    (draft, other, token): (&Draft, &Draft, &Secret),
+    execution: &str,
+) -> Result<(), Amiss> {
+    let live = &ground.live;
+    let now = live.execution(execution, |state| !ON_ITS_WAY.contains(&state)).await?;
     match now.text("/state") {
         "indeterminate" => {}
         state @ ("not_applied" | "failed") => {
@@ -140,8 +166,8 @@ async fn while_nobody_knows(ground: &Ground, desk: &Desk<'_>, loss: &Loss) -> Re
     if again.is_done() && again.text("/id") != execution {
         return Err(Amiss::Through(format!("{} was retried as another execution", loss.what)));
     }
-    match seen(live, &draft).await? {
-        Some(Seen { requests: 0 | 1, .. }) => Ok((draft, execution)),
+    match seen(live, draft).await? {
+        Some(Seen { requests: 0 | 1, .. }) => Ok(()),
         other => Err(Amiss::Through(format!(
             "{} was sent again before anybody had looked: {other:?}",
             loss.what
@@ -150,12 +176,8 @@ async fn while_nobody_knows(ground: &Ground, desk: &Desk<'_>, loss: &Loss) -> Re
 }
 
 /// Once the look-up has its answer the outcome is known, and there was one effect.
-async fn afterwards(ground: &Ground, draft: &Draft, execution: &str, loss: &Loss) -> Held {
-    let live = &ground.live;
-    let end = live
-        .execution(execution, |state| state != "indeterminate" && state != "dispatched")
-        .await?;
-    let counted = seen(live, draft).await?.unwrap_or(Seen { requests: 0, effects: 0 });
+async fn afterwards(ground: &Ground, draft: &Draft, end: &Reply, loss: &Loss) -> Held {
+    let counted = seen(&ground.live, draft).await?.unwrap_or(Seen { requests: 0, effects: 0 });
     if counted.effects > 1 || counted.requests > loss.most {
         return Err(Amiss::Through(format!("{} led to {counted:?}", loss.what)));
     }

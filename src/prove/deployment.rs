@@ -175,6 +175,10 @@ impl Deployment {
     /// A draft that is approved, by the policy or by as many people as it asks for.
     pub(super) async fn approved(&self, which: Which) -> Result<Draft, Amiss> {
         let mut draft = self.propose(which).await?;
+        if draft.text("/state") == "awaiting_approval" {
+            // Says so where nobody could sign.
+            self.signatory(Stands::Counts)?;
+        }
         for signatory in self.settings.approvers.iter().filter(|s| s.stands == Stands::Counts) {
             if draft.text("/state") != "awaiting_approval" {
                 break;

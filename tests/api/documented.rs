@@ -82,6 +82,7 @@ fn calls() -> Vec<Call> {
         call("POST", "/v1/stops/stp_{id}/resume", "operations", "support-agent", reason()),
         call("GET", "/v1/cases/case-none", "support-agent", "", None),
         call("GET", "/v1/audit/events", "security", "support-agent", None),
+        call("POST", "/v1/proofs", "prover", "security", Some(super::proofs::report())),
     ]
 }
 

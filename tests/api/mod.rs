@@ -11,6 +11,7 @@ mod journey;
 mod openapi;
 mod own_keys;
 mod problem_codes;
+mod proofs;
 mod races;
 mod ready;
 mod recheck;
