@@ -2,6 +2,8 @@
 //!
 //! Answers are lost on purpose, at a sandbox's desk; other backends have none.
 
+use std::sync::atomic::Ordering;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -88,6 +90,8 @@ impl<'g> Desk<'g> {
     }
 
     async fn fault(&self, method: &str, path: &str, kind: &str) -> Result<(), Amiss> {
+        // Before the call: one that is broken off may have been heard.
+        self.ground.faulted.store(true, Ordering::Relaxed);
         let fault = json!({ "match": { "method": method, "path": path }, "kind": kind });
         self.call(Method::POST, "faults", Body::Json(fault)).await.map(drop)
     }
@@ -95,7 +99,19 @@ impl<'g> Desk<'g> {
     /// Forgets the faults that did not strike, and lets go on what was held.
     async fn clear(&self) -> Result<(), Amiss> {
         self.call(Method::DELETE, "faults", Body::Nothing).await?;
-        self.call(Method::POST, "release", Body::Nothing).await.map(drop)
+        self.call(Method::POST, "release", Body::Nothing).await?;
+        self.ground.faulted.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Leaves the sandbox as it was found, where a run was broken off with faults queued.
+pub(super) async fn tidy(ground: &Ground) {
+    if let Some(url) = &ground.live.settings.sandbox
+        && ground.faulted.load(Ordering::Relaxed)
+        && let Err(amiss) = (Desk { ground, url }).clear().await
+    {
+        tracing::warn!(?amiss, "faults of the prover's are left at the sandbox");
     }
 }
 

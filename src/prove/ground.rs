@@ -1,9 +1,11 @@
 //! What guarantees are tried on.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::OnceCell;
 
+use super::ambiguity;
 use super::deployment::Deployment;
 use super::outcome::Amiss;
 use super::private::Private;
@@ -13,6 +15,8 @@ pub(super) struct Ground {
     pub(super) live: Deployment,
     /// Where throw-away directories are made.
     pub(super) parent: PathBuf,
+    /// Whether faults may be queued at the sandbox.
+    pub(super) faulted: AtomicBool,
     private: OnceCell<Private>,
 }
 
@@ -21,6 +25,7 @@ impl Ground {
         Self {
             live,
             parent,
+            faulted: AtomicBool::new(false),
             private: OnceCell::new(),
         }
     }
@@ -35,6 +40,7 @@ impl Ground {
 
     /// Withdraws what is open, and stops what was started.
     pub(super) async fn leave(self) {
+        ambiguity::tidy(&self).await;
         self.live.tidy().await;
         if let Some(private) = self.private.into_inner() {
             private.stop().await;

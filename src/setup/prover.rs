@@ -77,10 +77,11 @@ const SIGNATORIES: [Signatory; 6] = [
 ];
 
 /// Its programs: who proposes and executes, who hands records in, who reports.
-const CLIENTS: [(&str, &str, Role); 3] = [
-    ("agent", "prover-agent", Role::Orchestrator),
-    ("desk", "prover-desk", Role::ApprovalService),
-    ("reporter", "prover", Role::Prover),
+const CLIENTS: [(&str, &str, &[Role]); 3] = [
+    ("agent", "prover-agent", &[Role::Orchestrator]),
+    // A prover's too: `writ approve` takes no such desk for the one that people use.
+    ("desk", "prover-desk", &[Role::ApprovalService, Role::Prover]),
+    ("reporter", "prover", &[Role::Prover]),
 ];
 
 fn name(error: NameError) -> String {
@@ -108,11 +109,11 @@ pub(super) fn make(
         approvers.push(approver(signatory, &path, now)?);
     }
     let mut clients = Vec::new();
-    for (word, id, role) in CLIENTS {
+    for (word, id, roles) in CLIENTS {
         let (secret, secret_sha256) = fresh_secret(entropy);
         write(&dir.join(DIR).join(word), secret.expose(), 0o600)?;
         clients.push(ClientEntry {
-            client: client(id, role, now)?,
+            client: client(id, roles, now)?,
             secret_sha256,
             certificate: None,
         });
@@ -166,23 +167,19 @@ fn authority(currency: &str, max_minor: i64, valid_from: Timestamp, valid_to: Op
     })
 }
 
-fn client(id: &str, role: Role, now: Timestamp) -> Result<Client, String> {
-    let permissions = match role {
-        Role::Orchestrator => vec![Permission {
-            operations: OPERATION.parse().map_err(name)?,
-            stages: [Stage::Draft, Stage::Execute].into(),
-        }],
-        _ => Vec::new(),
+fn client(id: &str, roles: &[Role], now: Timestamp) -> Result<Client, String> {
+    let proposes = roles.contains(&Role::Orchestrator);
+    let permission = Permission {
+        operations: OPERATION.parse().map_err(name)?,
+        stages: [Stage::Draft, Stage::Execute].into(),
     };
+    let owner = "usr_prover_owner".parse().map_err(name)?;
     Ok(Client {
         id: id.parse().map_err(name)?,
         tenant: "main".parse().map_err(name)?,
-        roles: [role].into(),
-        owner: match role {
-            Role::Orchestrator => Some("usr_prover_owner".parse().map_err(name)?),
-            _ => None,
-        },
-        permissions,
+        roles: roles.iter().copied().collect(),
+        owner: proposes.then_some(owner),
+        permissions: if proposes { vec![permission] } else { Vec::new() },
         created_at: now,
         revoked_at: None,
     })

@@ -104,6 +104,53 @@ fn all_proxies_of_a_deployment_are_raced_at() {
 }
 
 #[test]
+fn a_run_that_is_broken_off_leaves_neither_drafts_nor_faults_behind() {
+    let stage = Stage::new();
+    // The liar never says that the lost answer is known, so that the run stays in the middle of it.
+    let liar = Liar::before(&stage.server.url, |told| {
+        let is_look = told.method == "GET" && told.path.starts_with("/v1/executions/");
+        is_look.then(|| (200, serde_json::json!({ "state": "dispatched" })))
+    });
+    let config = stage.path("prove.toml");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_writ"))
+        .args([
+            "prove",
+            "--config",
+            &config,
+            "--broker",
+            &liar.url,
+            "--only",
+            "ambiguous.lost_answer",
+        ])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let standing = || -> Value { serde_json::from_str(&http(&stage.sandbox.url, "GET", "/_sandbox/state", &[], "").1).unwrap() };
+    let deadline = std::time::Instant::now() + crate::support::listening::PATIENCE;
+    while standing()["held"] != 1 {
+        assert!(std::time::Instant::now() < deadline, "the look-up was never held: {}", standing());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let after = standing();
+    assert_eq!(
+        (&after["held"], &after["faults"]),
+        (&serde_json::json!(0), &serde_json::json!([])),
+        "{after}"
+    );
+    let drafts = writ(&["draft", "list", "--state", "approved", "--json", "--config", &stage.config]).json();
+    assert_eq!(drafts["drafts"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn with_a_schedule_it_goes_on_until_it_is_told_to_stop() {
     let stage = Stage::new();
     let config = stage.path("prove.toml");
