@@ -42,6 +42,7 @@ pub(super) async fn swapped(ground: &Ground) -> Held {
     let swap = |dir: &Path| point_elsewhere(dir, &url);
     private.restarted(swap).await.map_err(Amiss::Unclear)?;
     let reply = deployment.exchange(&approved.id, None).await?;
+    thief.was_not_called()?;
     reply.refused("an approval from before the backend's address was swapped", &["adapter_changed"])?;
     let reply = deployment.attempt(deployment.proxy(), By::Bearer(token.expose()), &held.id).await?;
     let told = if reply.is_done() {
@@ -49,12 +50,12 @@ pub(super) async fn swapped(ground: &Ground) -> Held {
     } else {
         reply.code().to_owned()
     };
-    match (thief.visits(), told.as_str()) {
-        (0, "applied" | "pending") => Err(Amiss::Through(format!("a credential from before the swap was executed: {told}"))),
-        (0, _) => Ok(format!(
+    thief.was_not_called()?;
+    match told.as_str() {
+        "applied" | "pending" => Err(Amiss::Through(format!("a credential from before the swap was executed: {told}"))),
+        _ => Ok(format!(
             "the approval is stale, a credential from before ends as {told}, and nothing reached the other address"
         )),
-        (visits, _) => Err(Amiss::Through(format!("the other address was called {visits} times"))),
     }
 }
 
@@ -99,8 +100,11 @@ impl Thief {
         Ok(Self { url, visits, listening })
     }
 
-    fn visits(&self) -> usize {
-        self.visits.load(Ordering::SeqCst)
+    fn was_not_called(&self) -> Result<(), Amiss> {
+        match self.visits.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            visits => Err(Amiss::Through(format!("the other address was called {visits} times"))),
+        }
     }
 }
 
