@@ -62,6 +62,10 @@ pub struct Config {
     pub store_ballast: u64,
     /// The file in which results wait that the database does not take, if it is not to lie beside it.
     pub store_results: Option<PathBuf>,
+    /// The private key of the audit log.
+    pub audit_key: PathBuf,
+    /// The file with the log's last head, outside the database.
+    pub audit_head: PathBuf,
     /// The directory of the keys.
     pub keys: PathBuf,
     /// The directory of the policy.
@@ -246,6 +250,14 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         }
     };
     let keys = path("keys", "dir", "keys");
+    let (audit_key, audit_head) = match top.maybe_sub("audit") {
+        None => (None, None),
+        Some(sub) => {
+            let [key, head] = ["key", "head"].map(|name| sub.maybe_text(name, "a path").map(|text| dir.join(text)));
+            sub.close();
+            (key, head)
+        }
+    };
     let policy = path("policy", "dir", "policies/cedar");
     let backends = path("backends", "dir", "policies/backends");
     let (log_format, log_filter) = match top.maybe_sub("log") {
@@ -290,6 +302,8 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         card_lifetime: card_lifetime.unwrap_or_default(),
         execution_window: execution_window.unwrap_or_default(),
         policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
+        audit_key: audit_key.or_else(|| keys.as_ref().map(|keys| keys.join("log.key")))?,
+        audit_head: audit_head.unwrap_or_else(|| dir.join("data/writ.head")),
         store: dir.join(store),
         store_low_water: low_water.unwrap_or_default(),
         store_ballast: ballast.unwrap_or_default(),

@@ -58,6 +58,10 @@ impl Scrape {
                 name: "disk",
                 well: !health.disk.is_low(),
             },
+            Watched {
+                name: "log",
+                well: health.log.is_kept(),
+            },
         ];
         if let Some(broker) = &self.broker {
             let keys = broker.signing_keys();

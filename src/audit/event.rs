@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::domain::approval::Decision;
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::draft::{IdempotencyKey, Resource};
-use crate::domain::id::{ApprovalId, CredentialId, DraftId, EventId, ExecutionId, RecordId, RequestId, VerdictId};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, EventId, ExecutionId, RecordId, RequestId, VerdictId, WriterId};
 use crate::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 use crate::domain::money::Money;
 use crate::domain::name::{Audience, CaseId, KeyId, OperationName, PrincipalId, TenantId};
@@ -126,6 +126,12 @@ notes! {
     ApproverKeyRevoked = "approver.revoke_key",
     /// A prover tried what must be refused and reported; `failed` if a guarantee did not hold, `proof` says how many.
     ProofReported = "proof.reported",
+    /// The log's key was replaced; what follows is signed by the new one.
+    LogKeyRotated = "log.key_rotated",
+    /// The log goes on under another name, since under the old one it might contradict what it had signed.
+    LogRecovered = "log.recovered",
+    /// Nothing had happened for a while, and the log says that it lives.
+    LogHeartbeat = "log.heartbeat",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
     /// The clock was found behind the latest time in the store.
@@ -332,6 +338,30 @@ pub struct ClockPart {
     pub now: Timestamp,
 }
 
+/// What changed about the log itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogPart {
+    /// The public key that signs from the head over this event on, as `name+id+key`.
+    pub key: String,
+    /// The one that signed before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_key: Option<String>,
+    /// The last head that was known of the log, where it goes on under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_head: Option<HeadPart>,
+}
+
+/// A head of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeadPart {
+    /// The log's name.
+    pub origin: String,
+    /// How many events it covers.
+    pub size: u64,
+    /// The root, in base64.
+    pub root: String,
+}
+
 /// Everything of an event that its writer knows; the store adds the number, the id and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventBody {
@@ -405,6 +435,9 @@ pub struct EventBody {
     /// What the clock said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPart>,
+    /// What changed about the log itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
 }
 
 impl EventBody {
@@ -436,6 +469,7 @@ impl EventBody {
             content_sha256: None,
             state: None,
             clock: None,
+            log: None,
         }
     }
 
@@ -450,10 +484,29 @@ impl EventBody {
     }
 }
 
+/// Which process wrote it, and which of that process's events it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WriterPart {
+    /// The process, named anew at each start.
+    pub id: WriterId,
+    /// Its events are numbered from 0, without gaps.
+    pub n: u64,
+}
+
+/// The event's place among those of its case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CasePlace {
+    /// From 1, without gaps.
+    pub n: u64,
+    /// The leaf hash of the case's event before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Digest>,
+}
+
 /// A whole event, as its canonical bytes are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// The version of this object: 1.
+    /// The version of this object, [`Event::VERSION`].
     pub v: u8,
     /// Its place in the log, from 0, without gaps.
     pub seq: u64,
@@ -461,7 +514,19 @@ pub struct Event {
     pub id: EventId,
     /// When it was written, by the store's clock; order is `seq`, not time.
     pub time: Timestamp,
+    /// The name of the log.
+    pub origin: String,
+    /// Who wrote it.
+    pub writer: WriterPart,
+    /// Its place in its case, if it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<CasePlace>,
     /// The rest.
     #[serde(flatten)]
     pub body: EventBody,
+}
+
+impl Event {
+    /// The version that is written now. 1 had no `origin`, `writer` and `case`.
+    pub const VERSION: u8 = 2;
 }

@@ -1,11 +1,24 @@
-//! What happened, one event a transition. The event is written in the transaction of the change it tells of, with a gapless sequence
-//! number; the tree over these bytes comes later and needs nothing but them.
+//! What happened, one event a transition, and the tree that shows it to outsiders. The event and its place in the tree are written in the
+//! transaction of the change they tell of, under a head that is signed with a key of the log's own.
 
+mod checkpoint;
 mod event;
+pub mod export;
+mod files;
+mod head_file;
+mod key;
+mod receipt;
 mod stop;
+pub mod tree;
 
+pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use event::{
-    Actor, ActorKind, ApprovalPart, AttemptPart, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, Note, PolicyPart, ProofPart, ProviderPart,
+    Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
+    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProofPart, ProviderPart, WriterPart,
 };
+pub(crate) use files::read_key;
+pub use files::{LogFiles, LogKeys};
+pub use head_file::HeadFile;
+pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
+pub use receipt::{Receipt, ReceiptError};
 pub use stop::StopPart;

@@ -104,6 +104,8 @@ identifiers! {
     EventId = "evt";
     /// One intent to change the store, kept over retries of the same intent.
     OperationId = "opn";
+    /// A process that writes to the store, named anew at each start.
+    WriterId = "wtr";
     /// One HTTP request.
     RequestId = "req";
     /// A stop: the kill switch, thrown for some of what could run.

@@ -33,6 +33,7 @@ const PROPOSE: &[Code] = &[
     C::IdempotencyKeyReused,
     C::SupersedesInvalid,
     C::DiskLow,
+    C::AuditUnavailable,
 ];
 
 const READ: &[Code] = &[
@@ -111,6 +112,7 @@ const EXCHANGE: &[Code] = &[
     C::BackendUnavailable,
     C::SigningKeyPastDate,
     C::DiskLow,
+    C::AuditUnavailable,
     C::Stopped,
 ];
 

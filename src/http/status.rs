@@ -159,7 +159,12 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
     } else {
         ok()
     };
-    for (name, status) in [("store", store), ("clock", clock), ("disk", disk)] {
+    let log = if health.log.is_kept() {
+        ok()
+    } else {
+        "its head cannot be written outside the database; nothing new begins: look at the file that `[audit] head` names".to_owned()
+    };
+    for (name, status) in [("store", store), ("clock", clock), ("disk", disk), ("log", log)] {
         checks.push(Check::new(name, status));
     }
     let now = checked.common.clock.now();

@@ -142,6 +142,9 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
     files(options, &adapters, outside).map_err(|error| Faults(vec![error]))?;
     let path = dir.join(config::FILE);
     let config = Config::load(&path).map_err(|mistakes| faults(&mistakes.0))?;
+    let name = app::log_name(&config.public_url).map_err(|error| Faults(vec![error]))?;
+    let key = app::log_files(&config).generate(&name, &*outside.entropy);
+    key.map_err(|error| Faults(vec![error]))?;
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
     let made = registries(&*store, &config, options, &backends, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
@@ -307,6 +310,12 @@ ballast   = "8MiB"
 
 [keys]
 dir = "keys"
+
+[audit]
+# The log's own key, apart from those of credentials. Beside it, in log.pub, lies what outsiders verify the log with.
+key  = "keys/log.key"
+# The log's last head, outside the database, so that whoever can write there alone cannot take the log back. Another disk is better.
+head = "data/writ.head"
 
 [policy]
 dir = "policies/cedar"

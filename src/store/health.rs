@@ -23,6 +23,8 @@ pub struct Health {
     pub disk: Disk,
     /// Results of sent requests that wait beside the file until it takes them.
     pub waiting_results: u64,
+    /// Whether the log's head stands outside the database.
+    pub log: LogState,
 }
 
 impl Health {
@@ -31,6 +33,9 @@ impl Health {
     pub fn pause(&self) -> Option<Pause> {
         if let ClockState::Behind { now, latest } = self.clock {
             return Some(Pause::ClockBehind { now, latest });
+        }
+        if !self.log.is_kept() {
+            return Some(Pause::HeadUnwritten);
         }
         match self.disk.free {
             Some(free) if self.disk.is_low() => Some(Pause::DiskLow {
@@ -86,6 +91,8 @@ pub enum Trouble {
     Gone,
     /// Another process holds the file locked.
     Locked,
+    /// The log in the file is not the one that was signed, or its key cannot be read.
+    Log,
     /// Anything else.
     Other,
 }
@@ -101,6 +108,7 @@ impl Trouble {
             Self::Ended => "ended",
             Self::Gone => "gone",
             Self::Locked => "locked",
+            Self::Log => "log",
             Self::Other => "other",
         }
     }
@@ -115,6 +123,7 @@ impl fmt::Display for Trouble {
             Self::Ended => "flushes failed several times in a row; look at the disk, then restart the process",
             Self::Gone => "the database file or its -wal or -shm is gone or replaced; do not stop the process before the data is rescued",
             Self::Locked => "another process holds the file locked",
+            Self::Log => "the log in the file is not the one that was signed, or its key cannot be read; the log says which: do not restore or repair anything before it is looked at",
             Self::Other => "it cannot commit; the log says why",
         })
     }
@@ -133,6 +142,24 @@ pub enum ClockState {
         /// The latest time in the store.
         latest: Timestamp,
     },
+}
+
+/// Whether the last head of the log stands outside the database, so that nobody can take the log back unnoticed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogState {
+    /// It does.
+    #[default]
+    Kept,
+    /// The head file could not be written; it is tried again with every commit.
+    HeadUnwritten,
+}
+
+impl LogState {
+    /// Whether it does.
+    #[must_use]
+    pub const fn is_kept(self) -> bool {
+        matches!(self, Self::Kept)
+    }
 }
 
 /// How much room is left on the file system of the database.
@@ -163,6 +190,9 @@ pub enum Pause {
         /// The latest time in the store.
         latest: Timestamp,
     },
+    /// The log's head could not be written outside the database.
+    #[error("the log's head cannot be written to its file: nothing new begins until it can")]
+    HeadUnwritten,
     /// Less room is left than is kept for what has begun.
     #[error("{free} bytes are left on the store's disk, and new work needs {low_water}")]
     DiskLow {
@@ -179,6 +209,7 @@ impl Pause {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::ClockBehind { now, latest } => latest.since(*now).clamp(Duration::from_secs(1), Duration::from_secs(60)),
+            Self::HeadUnwritten => Duration::from_secs(5),
             Self::DiskLow { .. } => Duration::from_secs(30),
         }
     }

@@ -11,7 +11,7 @@ mod registry;
 mod results;
 mod sqlite;
 mod stops;
-mod world;
+pub mod world;
 
 /// Runs each check over one connection, and over two that take turns.
 macro_rules! over_one_and_two_connections {

@@ -65,6 +65,10 @@ impl From<Pause> for Problem {
                 Code::ClockBehind,
                 format!("{pause}; an operator must look at the clock, or wait until it is past it"),
             ),
+            Pause::HeadUnwritten => (
+                Code::AuditUnavailable,
+                "the log's head cannot be written to its file outside the database; an operator must look at it".to_owned(),
+            ),
             Pause::DiskLow { .. } => (
                 Code::DiskLow,
                 "little room is left on the store's disk, and it is kept for what has begun; an operator must make room".to_owned(),

@@ -172,6 +172,7 @@ impl Problem {
             | Code::StoreAmbiguous
             | Code::ClockBehind
             | Code::DiskLow
+            | Code::AuditUnavailable
             | Code::SigningKeyPastDate
             | Code::CredentialBudgetExhausted
             | Code::Overloaded

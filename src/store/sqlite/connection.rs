@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0004_client_certificates.sql"),
     include_str!("schema/0005_backend_events.sql"),
     include_str!("schema/0006_attempt_secrets.sql"),
+    include_str!("schema/0007_tree.sql"),
 ];
 
 /// Why the store could not be opened.
@@ -65,9 +66,27 @@ pub enum OpenError {
         /// What SQLite said.
         source: rusqlite::Error,
     },
+    /// The log in the file is not the one that was signed, or its key or head cannot be used.
+    #[error("{}: {why}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// A thread could not be started.
     #[error("cannot start the store's threads: {0}")]
     Thread(#[source] std::io::Error),
+}
+
+impl OpenError {
+    /// Something about the log of this file.
+    pub(super) fn log(path: &Path, error: super::seal::SealError) -> Self {
+        Self::Log {
+            path: path.to_owned(),
+            why: error.to_string(),
+        }
+    }
 }
 
 /// Makes the file ready: creates or migrates it, and checks it if it is not too large.

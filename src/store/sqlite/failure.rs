@@ -17,6 +17,8 @@ pub(super) enum Failure {
     Paused(Pause),
     /// A stored value does not read back.
     Corrupt(String),
+    /// The log in the file is not the one that was signed, or cannot be signed.
+    Sealed(String),
 }
 
 impl From<Rejection> for Failure {
@@ -38,6 +40,7 @@ impl Failure {
             Self::Rejected(rejection) => StoreError::Rejected(rejection),
             Self::Paused(pause) => StoreError::Paused(pause),
             Self::Corrupt(why) => StoreError::Corrupt(why),
+            Self::Sealed(why) => StoreError::Unavailable(why),
             Self::Sql(error) if is_corruption(&error) => StoreError::Corrupt(error.to_string()),
             Self::Sql(error) => StoreError::Unavailable(error.to_string()),
         }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rusqlite::Connection;
 
@@ -10,24 +11,28 @@ use super::Tools;
 use super::clock::Watch;
 use super::failure::Failure;
 use super::identity::Identity;
+use super::seal::Seal;
 use super::writer::{Around, Ran};
-use crate::store::health::FileState;
+use crate::audit::tree::Hash;
+use crate::store::health::{FileState, LogState};
 
 /// Looks after one file.
 pub(super) struct Keeper {
     path: PathBuf,
     identity: Identity,
     watch: Watch,
+    seal: Seal,
     tools: Arc<Tools>,
 }
 
 impl Keeper {
     /// Of the file at this path, as it is now.
-    pub(super) fn new(path: &Path, tools: Arc<Tools>) -> Self {
+    pub(super) fn new(path: &Path, seal: Seal, tools: Arc<Tools>) -> Self {
         Self {
             path: path.to_owned(),
             identity: Identity::default(),
             watch: Watch::default(),
+            seal,
             tools,
         }
     }
@@ -46,7 +51,32 @@ impl Around for Keeper {
 
     fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure> {
         self.tools.pulse.disk(free(&self.path));
+        if self.tools.reread_log.swap(false, Ordering::SeqCst) {
+            self.seal = self.seal.reread(connection, self.tools.clock.now())?;
+        }
+        self.seal.catch_up(connection)?;
+        self.tools.writer.begin(self.seal.origin(), self.seal.size(), self.seal.own());
         self.watch.look(connection, &self.tools)
+    }
+
+    fn last(&mut self, connection: &Connection, leaves: &[Hash]) -> Result<(), Failure> {
+        Ok(self.seal.seal(connection, leaves, self.tools.clock.now())?)
+    }
+
+    fn committed(&mut self) {
+        self.seal.settle();
+        let kept = self.seal.write_head_file();
+        if let Err(why) = &kept
+            && self.tools.pulse.health().log.is_kept()
+        {
+            tracing::error!(
+                why,
+                "the log's head cannot be written down outside the database; nothing new begins until it can"
+            );
+        }
+        self.tools
+            .pulse
+            .log(if kept.is_ok() { LogState::Kept } else { LogState::HeadUnwritten });
     }
 
     fn ended(&mut self, state: FileState) {

@@ -17,35 +17,43 @@ mod outcome;
 mod pulse;
 mod read;
 mod readers;
+mod recover;
 mod registry;
 mod rescue;
 mod results;
 mod revoke;
 mod rows;
+mod seal;
 mod step;
 mod stop;
 mod sweep;
 mod told;
 mod vote;
 mod writer;
+mod writer_mark;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use rusqlite::TransactionBehavior;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use connection::OpenError;
+pub use recover::Recovered;
 
 use self::failure::Failure;
 use self::keeper::Keeper;
 use self::pulse::Pulse;
 use self::readers::Readers;
 use self::rescue::Rescue;
+use self::seal::{Seal, SealError};
 use self::step::Step;
 use self::writer::Writer;
+use self::writer_mark::WriterMark;
 use super::backlog::Backlog;
 use super::contract::OperationOutcome;
 use super::health::{FileState, Health, Reserve, Trouble};
@@ -59,11 +67,11 @@ use super::record::{
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
-use crate::audit::EventBody;
+use crate::audit::{EventBody, LogFiles};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
-use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
+use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId, WriterId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use crate::domain::principal::{ApproverKey, Authority, Permission};
 
@@ -72,6 +80,9 @@ struct Tools {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     pulse: Pulse,
+    writer: WriterMark,
+    /// The log's key and head are to be read anew.
+    reread_log: AtomicBool,
 }
 
 /// A store in one file, which other processes may have open at the same time.
@@ -92,28 +103,31 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, or creates it; brings its schema up to date and checks it.
+    /// Opens the file, or creates it; brings its schema up to date and checks it, and checks that its log extends the head that was signed last.
     ///
     /// # Errors
-    /// [`OpenError`] if the library is too old, or the file is newer than this program, another program's, damaged or not writable.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        Self::open_with(path, &Reserve::default(), clock, entropy)
-    }
-
-    /// As [`SqliteStore::open`], with what is kept for a full or failing disk.
-    ///
-    /// # Errors
-    /// As [`SqliteStore::open`].
-    pub fn open_with(path: &Path, reserve: &Reserve, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+    /// [`OpenError`] if the library is too old, the file is newer than this program, another program's, damaged or not writable, or its log is not
+    /// the one that was signed.
+    pub fn open(
+        path: &Path,
+        reserve: &Reserve,
+        log: LogFiles,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, OpenError> {
         connection::prepare(path)?;
+        let seal = opened_seal(path, log, &*clock)?;
         let changes = watch::Sender::new(0);
         let tally = Arc::new(Tally::default());
+        let writer = WriterMark::new(WriterId::generate(&*clock, &*entropy));
         let tools = Arc::new(Tools {
             clock,
             entropy,
             pulse: Pulse::new(reserve.low_water),
+            writer,
+            reread_log: AtomicBool::new(false),
         });
-        let keeper = Keeper::new(path, Arc::clone(&tools));
+        let keeper = Keeper::new(path, seal, Arc::clone(&tools));
         let writer = Writer::start(path, changes.clone(), Arc::clone(&tally), keeper)?;
         let readers = Readers::open(path).map_err(|source| OpenError::Sql {
             path: path.to_owned(),
@@ -128,6 +142,25 @@ impl SqliteStore {
             tally,
             rescue: Arc::new(Rescue::new(path, reserve)),
         })
+    }
+
+    /// Begins the log of a file anew under another name, after the file was taken back or its head was lost. Nobody else may have it open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the file cannot be opened, or what it holds is not a log that a key of `files` has signed.
+    pub fn recover(
+        path: &Path,
+        files: &LogFiles,
+        op: &Op,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Recovered, OpenError> {
+        recover::recover(path, files, op, clock, entropy)
+    }
+
+    /// Reads the log's key and head anew before the next transaction, as a start does: after somebody has put them in place.
+    pub fn reread_log(&self) {
+        self.tools.reread_log.store(true, Ordering::SeqCst);
     }
 
     async fn once<I, T>(
@@ -436,6 +469,26 @@ impl Store for SqliteStore {
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
+}
+
+/// The log's seal, brought up to what the file holds, and its head written down.
+fn opened_seal(path: &Path, log: LogFiles, clock: &dyn Clock) -> Result<Seal, OpenError> {
+    let failed = |error: SealError| match error {
+        SealError::Sql(source) => OpenError::Sql {
+            path: path.to_owned(),
+            source,
+        },
+        other => OpenError::log(path, other),
+    };
+    let mut connection = connection::writer(path).map_err(SealError::Sql).map_err(failed)?;
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(SealError::Sql);
+    let tx = tx.map_err(failed)?;
+    let mut seal = Seal::open(&tx, log, clock.now()).map_err(failed)?;
+    tx.commit().map_err(SealError::Sql).map_err(failed)?;
+    seal.write_head_file().map_err(SealError::Head).map_err(failed)?;
+    Ok(seal)
 }
 
 /// Copies the store to a file that did not exist. What is there already is never touched.

@@ -51,6 +51,7 @@ pub(super) fn once<I: Serialize, T: Serialize + DeserializeOwned>(
             ":now": step.now.millis(),
         },
     )?;
+    let (told, leaves) = step.into_events();
     Ok(Ran {
         value: Applied {
             value,
@@ -58,7 +59,8 @@ pub(super) fn once<I: Serialize, T: Serialize + DeserializeOwned>(
             replayed: false,
         },
         wrote: Wrote::Events,
-        told: step.into_told(),
+        told,
+        leaves,
     })
 }
 

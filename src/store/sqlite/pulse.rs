@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::time::Timestamp;
-use crate::store::health::{ClockState, Disk, FileState, Health};
+use crate::store::health::{ClockState, Disk, FileState, Health, LogState};
 
 /// The last things seen.
 pub(super) struct Pulse(Mutex<Seen>);
@@ -24,6 +24,7 @@ impl Pulse {
                 clock: ClockState::Steady,
                 disk: Disk { free: None, low_water },
                 waiting_results: 0,
+                log: LogState::Kept,
             },
         }))
     }
@@ -59,6 +60,11 @@ impl Pulse {
     /// How the file stands.
     pub(super) fn file(&self, state: FileState) {
         self.seen().health.file = state;
+    }
+
+    /// How the log's head stands.
+    pub(super) fn log(&self, state: LogState) {
+        self.seen().health.log = state;
     }
 
     /// How many results wait beside the file.

@@ -5,8 +5,10 @@ use rusqlite::{Connection, ErrorCode, Params, ToSql, named_params};
 use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
-use crate::audit::{Actor, ApprovalPart, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
+use crate::audit::tree::{Hash, leaf_hash};
+use crate::audit::{Actor, ApprovalPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
 use crate::crash_points;
+use crate::domain::digest::Digest;
 use crate::domain::id::{EventId, RequestId, StopId, VerdictId};
 use crate::domain::json::canonical;
 use crate::domain::lifecycle::{
@@ -33,6 +35,7 @@ pub(super) struct Step<'a> {
     request: Option<RequestId>,
     seq: Option<u64>,
     told: Vec<Told>,
+    leaves: Vec<Hash>,
 }
 
 /// What else changes with a draft's state.
@@ -66,6 +69,7 @@ impl<'a> Step<'a> {
             request: None,
             seq: None,
             told: Vec::new(),
+            leaves: Vec::new(),
         }
     }
 
@@ -91,9 +95,9 @@ impl<'a> Step<'a> {
         self.seq
     }
 
-    /// What it told, for the tally.
-    pub(super) fn into_told(self) -> Vec<Told> {
-        self.told
+    /// What it told: for the tally, and the hashes for the tree.
+    pub(super) fn into_events(self) -> (Vec<Told>, Vec<Hash>) {
+        (self.told, self.leaves)
     }
 
     /// Whose step it is.
@@ -135,11 +139,15 @@ impl<'a> Step<'a> {
     pub(super) fn emit(&mut self, body: EventBody) -> Result<(), Failure> {
         let next: i64 = rows::value(self.connection, "SELECT coalesce(max(seq) + 1, 0) FROM event", [])?;
         let seq = u64::try_from(next).map_err(|_| Failure::Corrupt("event numbers are negative".to_owned()))?;
+        let (origin, writer) = self.tools.writer.of(seq);
         let event = Event {
-            v: 1,
+            v: Event::VERSION,
             seq,
             id: EventId::generate(&*self.tools.clock, &*self.tools.entropy),
             time: self.now,
+            origin,
+            writer,
+            case: self.case_place(&body)?,
             body: presentable(EventBody {
                 request_id: body.request_id.or(self.request),
                 ..body
@@ -154,13 +162,32 @@ impl<'a> Step<'a> {
             named_params! {
                 ":seq": next, ":id": event.id.to_string(), ":at": self.now.millis(), ":type": body.kind.as_str(), ":actor": body.actor.id,
                 ":draft": body.draft.as_ref().map(|d| d.id.to_string()),
-                ":execution": body.execution.as_ref().map(|e| e.id.to_string()), ":body": text,
+                ":execution": body.execution.as_ref().map(|e| e.id.to_string()), ":body": &text,
             },
         )?;
         crash_points::emitted(body.kind.as_str());
         self.told.push(Told::of(body));
+        self.leaves.push(leaf_hash(text.as_bytes()));
         self.seq = Some(seq);
         Ok(())
+    }
+
+    /// Which of its case's events comes next, and the hash of the one before: whoever has them all can see that none is missing.
+    fn case_place(&self, body: &EventBody) -> Result<Option<CasePlace>, Failure> {
+        let Some(case) = &body.case_id else { return Ok(None) };
+        let last = rows::first(
+            self.connection,
+            "SELECT body, json_extract(body, '$.case.n') AS n FROM event WHERE case_id = ?1 AND tenant IS ?2 ORDER BY seq DESC LIMIT 1",
+            (case.as_str(), body.tenant.as_ref().map(|tenant| tenant.as_str())),
+            |row| Ok((rows::text(row, "body")?, row.get::<_, Option<i64>>("n")?)),
+        )?;
+        Ok(Some(match last {
+            None => CasePlace { n: 1, previous: None },
+            Some((bytes, n)) => CasePlace {
+                n: n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0) + 1,
+                previous: Some(Digest::from_bytes(leaf_hash(bytes.as_bytes()).0)),
+            },
+        }))
     }
 
     /// Moves a draft, and writes the event.

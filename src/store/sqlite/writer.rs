@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::connection::{self, OpenError};
 use super::failure::{Failure, commit_failed, is_known_lost, trouble_of};
+use crate::audit::tree::Hash;
 use crate::crash_points;
 use crate::domain::id::OperationId;
 use crate::store::StoreError;
@@ -43,15 +44,19 @@ pub(super) struct Ran<T> {
     pub(super) wrote: Wrote,
     /// The events among it.
     pub(super) told: Vec<Told>,
+    /// The hashes of their bytes, in order: what is put into the tree before the commit.
+    pub(super) leaves: Vec<Hash>,
 }
 
 impl Ran<()> {
     /// A step of the store's own.
     pub(super) fn told(step: super::step::Step<'_>) -> Self {
+        let (told, leaves) = step.into_events();
         Self {
             value: (),
             wrote: Wrote::Events,
-            told: step.into_told(),
+            told,
+            leaves,
         }
     }
 }
@@ -63,6 +68,7 @@ impl<T> Ran<T> {
             value,
             wrote,
             told: Vec::new(),
+            leaves: Vec::new(),
         }
     }
 }
@@ -84,6 +90,10 @@ pub(super) trait Around: Send {
     fn in_place(&mut self) -> Result<(), String>;
     /// Runs first inside every transaction; an error loses it.
     fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure>;
+    /// Runs last inside every transaction, with the hashes of all its events; an error loses it.
+    fn last(&mut self, connection: &Connection, leaves: &[Hash]) -> Result<(), Failure>;
+    /// The transaction is committed; nobody has been answered yet.
+    fn committed(&mut self);
     /// How the file stands after it.
     fn ended(&mut self, state: FileState);
 }
@@ -99,8 +109,8 @@ enum Fate {
 
 /// A request, its type erased.
 trait Job: Send {
-    /// Runs inside the savepoint and keeps what it came to; `None` if it must be rolled back.
-    fn run(&mut self, connection: &Connection) -> Option<Wrote>;
+    /// Runs inside the savepoint and keeps what it came to; `None` if it must be rolled back. Gives the hashes of its events.
+    fn run(&mut self, connection: &Connection) -> Option<(Wrote, Vec<Hash>)>;
     /// What the file said to a step that came to nothing.
     fn trouble(&self) -> Option<Trouble>;
     /// Tells the caller, once the fate of the batch is known.
@@ -115,9 +125,9 @@ struct Request<T, F> {
 }
 
 impl<T: Send, F: FnOnce(&Connection) -> Result<Ran<T>, Failure> + Send> Job for Request<T, F> {
-    fn run(&mut self, connection: &Connection) -> Option<Wrote> {
-        let result = self.step.take()?(connection);
-        let wrote = result.as_ref().ok().map(|ran| ran.wrote);
+    fn run(&mut self, connection: &Connection) -> Option<(Wrote, Vec<Hash>)> {
+        let mut result = self.step.take()?(connection);
+        let wrote = result.as_mut().ok().map(|ran| (ran.wrote, std::mem::take(&mut ran.leaves)));
         self.came_to = Some(result);
         wrote
     }
@@ -320,6 +330,7 @@ impl<A: Around, C: FnMut(&Connection) -> rusqlite::Result<()>> Work<A, C> {
                 crash_points::committed();
                 self.doubts = 0;
                 self.connection = Some(connection);
+                self.around.committed();
                 if let Err(why) = self.around.in_place() {
                     // Committed to a file that nobody finds any more.
                     self.around.ended(FileState::Failed(Trouble::Gone));
@@ -377,10 +388,13 @@ fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<d
     let sql = |error: rusqlite::Error| (trouble_of(&error), error.to_string());
     connection.execute_batch("BEGIN IMMEDIATE").map_err(sql)?;
     crash_points::begin();
-    let first = around.first(connection).map_err(|failure| match failure {
+    let lost = |failure: Failure| match failure {
         Failure::Sql(error) => sql(error),
+        Failure::Sealed(why) => (Trouble::Log, why),
         other => (Trouble::Other, other.rolled_back().to_string()),
-    })?;
+    };
+    let mut first = around.first(connection).map_err(lost)?;
+    let mut leaves = std::mem::take(&mut first.leaves);
     let mut written = first.wrote;
     for job in batch {
         connection.execute_batch("SAVEPOINT step").map_err(sql)?;
@@ -391,7 +405,10 @@ fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<d
             None
         });
         match ran {
-            Some(wrote) => written = written.max(wrote),
+            Some((wrote, own)) => {
+                written = written.max(wrote);
+                leaves.extend(own);
+            }
             // A full disk, an I/O error or a lack of memory may have rolled back the whole transaction already; then this fails too.
             None => {
                 let trouble = job.trouble();
@@ -402,6 +419,7 @@ fn run_all(connection: &Connection, around: &mut impl Around, batch: &mut [Box<d
         }
         connection.execute_batch("RELEASE step").map_err(sql)?;
     }
+    around.last(connection, &leaves).map_err(lost)?;
     Ok((first.told, written))
 }
 
@@ -467,6 +485,12 @@ mod tests {
         fn first(&mut self, _: &Connection) -> Result<Ran<()>, Failure> {
             Ok(Ran::quiet((), Wrote::Nothing))
         }
+
+        fn last(&mut self, _: &Connection, _: &[Hash]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn committed(&mut self) {}
 
         fn ended(&mut self, _: FileState) {}
     }

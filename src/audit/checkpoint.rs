@@ -1,0 +1,216 @@
+//! A signed head of the log: C2SP tlog-checkpoint in a signed note, with the witnesses' cosignatures beneath.
+
+use std::fmt;
+
+use signed_note::{Note, Signature};
+use tlog_tiles::Checkpoint;
+
+use super::key::{LogKey, Origin, VerifierKey};
+use super::tree::Hash;
+use crate::domain::time::Timestamp;
+
+/// Longer texts are no checkpoint of ours or of a witness's.
+pub const MAX_CHECKPOINT: usize = 16 << 10;
+
+/// Why a text is not the head of the log that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// Not a checkpoint.
+    #[error("it is no signed checkpoint: expected the log's name, a size, a root in base64, a blank line and signature lines")]
+    Malformed,
+    /// Lines after the root.
+    #[error("it has lines after the root, which no witness signs; no checkpoint of this program has any")]
+    Extension,
+    /// Another log's.
+    #[error("it is the head of `{found}`, and not of `{expected}`")]
+    Origin {
+        /// Whose it is.
+        found: String,
+        /// Whose was expected.
+        expected: String,
+    },
+    /// A signature of a known key that does not verify.
+    #[error("the signature by {0} does not verify: the text was changed, or somebody else signed it")]
+    Signature(String),
+    /// None of the keys has signed it.
+    #[error("none of the trusted keys has signed it")]
+    Unsigned,
+}
+
+/// The head of a log as its text says; who signed it is another question.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SignedHead {
+    origin: Origin,
+    size: u64,
+    root: [u8; 32],
+    text: String,
+}
+
+impl SignedHead {
+    /// Signs a head with each of the keys, all of one name.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Malformed`] without a key, or with keys of several logs.
+    pub fn sign(size: u64, root: Hash, keys: &[&LogKey]) -> Result<Self, CheckpointError> {
+        let origin = keys.first().ok_or(CheckpointError::Malformed)?.origin().clone();
+        let body = Checkpoint::new(origin.as_str(), size, root, "")
+            .map_err(|_| CheckpointError::Malformed)?
+            .to_bytes();
+        let signed = keys.iter().map(|key| {
+            if *key.origin() != origin {
+                return Err(CheckpointError::Malformed);
+            }
+            Signature::new(origin.as_str().to_owned(), key.verifier().id(), key.sign(&body)).map_err(|_| CheckpointError::Malformed)
+        });
+        let signatures = signed.collect::<Result<Vec<_>, _>>()?;
+        let note = Note::new(&body, &signatures).map_err(|_| CheckpointError::Malformed)?;
+        let text = String::from_utf8(note.to_bytes()).map_err(|_| CheckpointError::Malformed)?;
+        Ok(Self {
+            origin,
+            size,
+            root: root.0,
+            text,
+        })
+    }
+
+    /// Reads a text without looking at who signed it.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Malformed`] or [`CheckpointError::Extension`].
+    pub fn read(text: &str) -> Result<Self, CheckpointError> {
+        let malformed = CheckpointError::Malformed;
+        if text.len() > MAX_CHECKPOINT {
+            return Err(malformed);
+        }
+        let note = Note::from_bytes(text.as_bytes()).map_err(|_| malformed.clone())?;
+        let body = [note.text(), b"\n"].concat();
+        let read = Checkpoint::from_reader(&mut &body[..], false).map_err(|_| malformed.clone())?;
+        if !read.extension().is_empty() {
+            return Err(CheckpointError::Extension);
+        }
+        if read.to_bytes() != note.text() {
+            return Err(malformed);
+        }
+        Ok(Self {
+            origin: read.origin().parse().map_err(|_| malformed)?,
+            size: read.size(),
+            root: read.hash().0,
+            text: text.to_owned(),
+        })
+    }
+
+    /// The name of the log.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// How many events it covers.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The root of the tree over them.
+    #[must_use]
+    pub const fn root(&self) -> Hash {
+        Hash(self.root)
+    }
+
+    /// The whole text, signatures and all.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn note(&self) -> Result<Note, CheckpointError> {
+        Note::from_bytes(self.text.as_bytes()).map_err(|_| CheckpointError::Malformed)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Signature> + '_ {
+        let block = self.text.rsplit_once("\n\n").map_or("", |(_, block)| block);
+        block.lines().filter_map(|line| Signature::from_bytes(line.as_bytes()).ok())
+    }
+
+    /// Which of these log keys have signed it; at least one, all good. Lines of unknown keys are passed over.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Origin`] if none of the keys is of this log, [`CheckpointError::Signature`], [`CheckpointError::Unsigned`].
+    pub fn signers<'k>(&self, keys: &'k [VerifierKey]) -> Result<Vec<&'k VerifierKey>, CheckpointError> {
+        let mine: Vec<&VerifierKey> = keys.iter().filter(|key| !key.is_witness() && *key.name() == self.origin).collect();
+        if mine.is_empty() {
+            let expected: Vec<&str> = keys.iter().filter(|key| !key.is_witness()).map(|key| key.name().as_str()).collect();
+            return Err(CheckpointError::Origin {
+                found: self.origin.to_string(),
+                expected: expected.join("` or `"),
+            });
+        }
+        let note = self.note()?;
+        let mut signers = Vec::new();
+        for line in self.lines() {
+            let Some(key) = mine.iter().find(|key| line.name() == self.origin.as_str() && line.id() == key.id()) else {
+                continue;
+            };
+            if !key.verifies(note.text(), line.signature()) {
+                return Err(CheckpointError::Signature(format!("{}+{:08x}", key.name(), key.id())));
+            }
+            if !signers.contains(key) {
+                signers.push(*key);
+            }
+        }
+        if signers.is_empty() {
+            return Err(CheckpointError::Unsigned);
+        }
+        Ok(signers)
+    }
+
+    /// Which of these witnesses have signed it, and when, by their clocks.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Signature`] if a line of a known witness does not verify.
+    pub fn cosigners<'k>(&self, witnesses: &'k [VerifierKey]) -> Result<Vec<(&'k VerifierKey, Timestamp)>, CheckpointError> {
+        let note = self.note()?;
+        let mut found: Vec<(&VerifierKey, Timestamp)> = Vec::new();
+        for line in self.lines() {
+            let known = witnesses
+                .iter()
+                .find(|key| key.is_witness() && line.name() == key.name().as_str() && line.id() == key.id());
+            let Some(key) = known else { continue };
+            let bad = || CheckpointError::Signature(format!("{}+{:08x}", key.name(), key.id()));
+            let (time, signature) = line.signature().split_first_chunk::<8>().ok_or_else(bad)?;
+            let time = u64::from_be_bytes(*time);
+            let message = [format!("cosignature/v1\ntime {time}\n").as_bytes(), note.text()].concat();
+            if !key.verifies(&message, signature) {
+                return Err(bad());
+            }
+            let seconds = i64::try_from(time).map_err(|_| bad())?;
+            let at = Timestamp::from_millis(seconds.checked_mul(1000).ok_or_else(bad)?);
+            if !found.iter().any(|(known, _)| *known == key) {
+                found.push((key, at));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The same head with more signature lines, such as a witness answers with. Lines that it has are not repeated.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Malformed`] if they are no signature lines, or too many.
+    pub fn with_lines(&self, more: &str) -> Result<Self, CheckpointError> {
+        let mut text = self.text.clone();
+        for line in more.lines() {
+            let signature = Signature::from_bytes(line.as_bytes()).map_err(|_| CheckpointError::Malformed)?;
+            if !self.lines().any(|known| known == signature) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        Self::read(&text)
+    }
+}
+
+impl fmt::Debug for SignedHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignedHead({} {} {})", self.origin, self.size, self.root())
+    }
+}

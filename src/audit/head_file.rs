@@ -1,0 +1,136 @@
+//! The last head that was signed, kept outside the database: whoever can write to the database alone cannot take the log back.
+//!
+//! Two places of one file, written in turn and flushed, so that a write that is cut short leaves the other. It only ever grows: of several
+//! processes the one that comes late with an older head changes nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::checkpoint::SignedHead;
+use super::key::VerifierKey;
+
+/// The room for one head, in bytes.
+const SLOT: usize = 4096;
+
+/// The file.
+#[derive(Debug, Clone)]
+pub struct HeadFile {
+    path: PathBuf,
+}
+
+impl HeadFile {
+    /// The file at this path, there or not.
+    #[must_use]
+    pub const fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The latest head in it that one of these keys has signed; `None` if there is no file.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, or holds no head of this log.
+    pub fn read(&self, keys: &[VerifierKey]) -> Result<Option<SignedHead>, String> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.told(&error)),
+        };
+        // Not while another process writes.
+        file.lock_shared().map_err(|error| self.told(&error))?;
+        let heads = slots(&file).map_err(|error| self.told(&error))?;
+        match latest(heads, keys) {
+            Some((_, head)) => Ok(Some(head)),
+            None => Err(format!(
+                "{} holds no head that a key of this log has signed: put the right file back, or see `writ store recover-log --help`",
+                self.path.display()
+            )),
+        }
+    }
+
+    /// Writes a head down and flushes it, unless a later one stands there.
+    ///
+    /// # Errors
+    /// A sentence with what the system said.
+    pub fn keep(&self, head: &SignedHead, keys: &[VerifierKey]) -> Result<(), String> {
+        let told = |error: io::Error| self.told(&error);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o660);
+        let file = options.open(&self.path).map_err(told)?;
+        file.lock().map_err(told)?;
+        let stands = latest(slots(&file).map_err(told)?, keys);
+        let slot = match stands {
+            Some((_, standing)) if standing.origin() == head.origin() && standing.size() >= head.size() => return Ok(()),
+            Some((0, _)) => 1,
+            _ => 0,
+        };
+        let mut bytes = head.text().as_bytes().to_vec();
+        if bytes.len() > SLOT {
+            return Err(format!("{}: a head of {} bytes finds no room", self.path.display(), bytes.len()));
+        }
+        bytes.resize(SLOT, 0);
+        file.write_all_at(&bytes, offset(slot)).map_err(told)?;
+        file.sync_data().map_err(told)
+    }
+
+    /// Puts this head in the place of whatever stands there: where a log goes on under another name.
+    ///
+    /// # Errors
+    /// A sentence with what the system said.
+    pub fn replace(&self, head: &SignedHead) -> Result<(), String> {
+        let told = |error: io::Error| self.told(&error);
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o660)
+            .open(&self.path)
+            .map_err(told)?;
+        file.lock().map_err(told)?;
+        let mut bytes = head.text().as_bytes().to_vec();
+        bytes.resize(2 * SLOT, 0);
+        file.write_all_at(&bytes, 0).map_err(told)?;
+        file.sync_data().map_err(told)
+    }
+
+    fn told(&self, error: &io::Error) -> String {
+        format!("{}: {error}", self.path.display())
+    }
+}
+
+const fn offset(slot: usize) -> u64 {
+    (slot * SLOT) as u64
+}
+
+fn slots(file: &File) -> io::Result<[Option<SignedHead>; 2]> {
+    let read = |slot: usize| {
+        let mut bytes = vec![0; SLOT];
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match file.read_at(rest, offset(slot) + filled as u64)? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        io::Result::Ok(SignedHead::read(text.trim_end_matches('\0')).ok())
+    };
+    Ok([read(0)?, read(1)?])
+}
+
+/// The later of the good ones, and where it stands.
+fn latest(heads: [Option<SignedHead>; 2], keys: &[VerifierKey]) -> Option<(usize, SignedHead)> {
+    let heads = heads.into_iter().enumerate().filter_map(|(slot, head)| Some((slot, head?)));
+    heads
+        .filter(|(_, head)| head.signers(keys).is_ok())
+        .max_by_key(|(_, head)| head.size())
+}
