@@ -1,11 +1,12 @@
 //! The command line: one file per command.
 //!
 //! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood;
-//! of `writ prove` 2 means that something went through that must be refused, and nothing else does.
+//! `audit verify` has its own, and of `prove` 2 means that something went through that must be refused, and nothing else does.
 
 mod approval;
 mod approve;
 mod approver;
+mod audit;
 mod backend;
 mod client;
 mod completions;
@@ -35,6 +36,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::audit::verify::EXIT_UNREADABLE;
 
 use self::context::Context;
 use self::error::CliError;
@@ -81,6 +84,7 @@ enum Command {
     Policy(policy::PolicyArgs),
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
+    Audit(audit::AuditArgs),
     Events(events::Events),
     Prove(prove::ProveArgs),
     Completions(completions::Completions),
@@ -102,13 +106,12 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         Err(error) if error.use_stderr() && asks_for_json(&arguments) => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim();
-            return Format::Json.report(&not_understood(&arguments, text));
+            return Format::Json.report(&CliError::Ended(misused(&arguments), text.to_owned()));
         }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
             drop(error.print());
-            let code = if proves(&arguments) { 1 } else { 2 };
-            return ExitCode::from(if error.use_stderr() { code } else { 0 });
+            return ExitCode::from(if error.use_stderr() { misused(&arguments) } else { 0 });
         }
     };
     let format = if cli.json { Format::Json } else { Format::Text };
@@ -124,20 +127,15 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
     }
 }
 
-/// Whether it is `writ prove` that was not understood: whoever watches its exit code must not take a misspelt option for an alarm.
-fn proves(arguments: &[OsString]) -> bool {
-    arguments
-        .iter()
-        .skip(1)
-        .find(|word| *word != "--json")
-        .is_some_and(|word| word == "prove")
-}
-
-fn not_understood(arguments: &[OsString], text: &str) -> CliError {
-    if proves(arguments) {
-        CliError::failed(text)
-    } else {
-        CliError::usage(text)
+/// The exit code of arguments that were not understood. A verification must not seem to have found something, nor a misspelt option of the
+/// prover's be taken for an alarm.
+fn misused(arguments: &[OsString]) -> u8 {
+    let words = arguments.iter().skip(1).filter(|word| *word != "--json");
+    let first: Vec<&OsString> = words.take(2).collect();
+    match first.as_slice() {
+        [audit, verify] if *audit == "audit" && *verify == "verify" => EXIT_UNREADABLE,
+        [prove, ..] if *prove == "prove" => 1,
+        _ => 2,
     }
 }
 
@@ -169,6 +167,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Policy(command) => command.run(context),
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
+        Command::Audit(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,
         Command::Prove(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),

@@ -15,6 +15,9 @@ use super::signal;
 use super::words::span;
 use crate::prove::{self, Ending, Finding, GUARANTEES, Guarantee, Left, Prove, ProveError, Proved, Report, Settings, Verdict};
 
+/// The exit code of a run in which something went through that must be refused.
+const EXIT_PASSED_THROUGH: u8 = 2;
+
 /// Try what must be refused, at a live deployment, and say of each guarantee whether it held.
 ///
 /// Proposes the one operation that the settings file names, and executes it a few times with its smallest amount; `writ init` writes such a file
@@ -140,7 +143,8 @@ fn said(ending: Ending) -> Result<(), CliError> {
         Ending::Unclear => Err(CliError::failed(
             "not every guarantee could be shown to hold; the report says which and why",
         )),
-        Ending::PassedThrough => Err(CliError::PassedThrough(
+        Ending::PassedThrough => Err(CliError::Ended(
+            EXIT_PASSED_THROUGH,
             "something went through that must be refused; stop what it concerns with `writ stop`, and find out why".to_owned(),
         )),
     }

@@ -109,6 +109,10 @@ pub async fn of_every_kind() -> Vec<Entry> {
     let mut real = journey().await;
     real.extend(lives().await);
     let full = fullest(&real);
+    // The log takes the event of a new key only with that key.
+    let log = crate::support::log::log_beside(&world.file);
+    let name = "writ.test/audit".parse().unwrap();
+    log.announce(&name, &crate::support::SeededEntropy::new(4)).unwrap();
     for kind in kinds() {
         let op = world.op();
         let body = EventBody::new(kind, op.actor.clone());

@@ -9,6 +9,7 @@ mod races;
 mod random;
 mod registry;
 mod results;
+mod sealed;
 mod sqlite;
 mod stops;
 pub mod world;
