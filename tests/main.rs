@@ -28,6 +28,7 @@ mod papers;
 mod peers;
 mod policy;
 mod properties;
+mod prove;
 mod proxy;
 mod refunds;
 mod sandbox;

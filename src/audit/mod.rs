@@ -21,7 +21,7 @@ pub use case::{CaseGap, case_gaps};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
+    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProofPart, ProviderPart, WriterPart,
 };
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines, read_public};

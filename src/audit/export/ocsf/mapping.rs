@@ -238,6 +238,7 @@ const fn noted(note: Note) -> Mapping {
         Note::ApproverAuthorityReplaced => Mapping::entity(Entity::Approver, E::Update),
         Note::ApproverRevoked => Mapping::entity(Entity::Approver, E::Disable).with(D::AccessRevoked),
         Note::ApproverKeyRevoked => Mapping::entity(Entity::ApproverKey, E::Disable).with(D::AccessRevoked),
+        Note::ProofReported => Mapping::api(A::Other).with(D::Logged),
         Note::LogKeyRotated => Mapping::entity(Entity::Log, E::Update).with(D::Approved),
         Note::LogRecovered => Mapping::entity(Entity::Log, E::Update).with(D::Restored).alert(),
         Note::LogHeartbeat => Mapping::entity(Entity::Log, E::Update).with(D::Logged),
