@@ -1,7 +1,7 @@
 //! The real binary, in temporary directories.
 
 mod approve;
-mod audit;
+pub mod audit;
 mod backend;
 mod clock;
 mod config;

@@ -12,6 +12,8 @@ pub(super) struct Epochs {
     /// Those that the log names as successors. Nothing is believed of them before a boundary.
     announced: Vec<VerifierKey>,
     spans: Vec<Span>,
+    /// The last head from before the first that a known key has signed.
+    before: Option<u64>,
 }
 
 struct Span {
@@ -35,6 +37,7 @@ impl Epochs {
             trusted: trusted.to_vec(),
             announced: Vec::new(),
             spans: Vec::new(),
+            before: None,
         }
     }
 
@@ -49,19 +52,31 @@ impl Epochs {
     pub(super) fn head(&mut self, head: &SignedHead) -> Result<Standing, String> {
         let candidates: Vec<VerifierKey> = self.trusted.iter().chain(&self.announced).cloned().collect();
         let signers = match head.signers(&candidates) {
-            Err(CheckpointError::Unsigned | CheckpointError::Origin { .. }) if self.spans.is_empty() => return Ok(Standing::Before),
+            Err(CheckpointError::Unsigned | CheckpointError::Origin { .. }) if self.spans.is_empty() => {
+                self.before = Some(head.size());
+                return Ok(Standing::Before);
+            }
             other => other.map_err(|error| error.to_string())?,
         };
         let Some(current) = self.spans.last().map(|span| span.key.clone()) else {
             let Some(first) = signers.iter().find(|key| self.trusted.contains(key)) else {
+                self.before = Some(head.size());
                 return Ok(Standing::Before);
             };
+            // Where a key begins, the one before has signed too: without it, what came before was signed by nobody.
+            let orphan = self.before.filter(|_| head.own_lines() < 2);
             self.spans.push(Span {
                 key: (*first).clone(),
                 from: head.size(),
                 until: None,
             });
-            return Ok(self.boundary(head, &signers));
+            let standing = self.boundary(head, &signers);
+            return match orphan {
+                Some(size) => Err(format!(
+                    "the head over {size} events before it is signed by no trusted key, and no key before this one has handed over"
+                )),
+                None => Ok(standing),
+            };
         };
         if signers.contains(&&current) {
             return Ok(self.boundary(head, &signers));
@@ -149,6 +164,7 @@ mod tests {
         let (one, two, other) = (key(1), key(2), key(3));
         let mut epochs = Epochs::new(&[one.verifier().clone()]);
         assert_eq!(epochs.head(&head(1, &[&other])), Ok(Standing::Before));
+        assert!(epochs.head(&head(9, &[&one])).unwrap_err().contains("over 1 events before it"));
         assert_eq!(epochs.head(&head(10, &[&one])), Ok(Standing::Signed));
         assert!(epochs.head(&head(15, &[&other])).is_err());
         // A line that anybody can add is no boundary: the log must name the successor.
