@@ -111,15 +111,11 @@ fn untouched(scene: &Scene) -> Result<(), String> {
     )?;
     must(&copy.own(&["--state", "--index"]), 0, "VERIFIED, ANCHORED")?;
     must(
-        &scene.verify(&scene.path("case").as_ref(), &["--case", "case-1"]),
+        &scene.verify(scene.path("case").as_ref(), &["--case", "case-1"]),
         0,
         "SELF-CONSISTENT, NOT ANCHORED",
     )?;
-    must(
-        &scene.verify(&scene.path("range").as_ref(), &[]),
-        0,
-        "SELF-CONSISTENT, NOT ANCHORED",
-    )?;
+    must(&scene.verify(scene.path("range").as_ref(), &[]), 0, "SELF-CONSISTENT, NOT ANCHORED")?;
     copy.refuses_to_start("").err().map_or(Err("it must start".to_owned()), |_| Ok(()))
 }
 
