@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use writ::app::{SystemClock, SystemEntropy};
 use writ::audit::tree::{Edge, leaf_hash};
 use writ::audit::{
-    Actor, ActorKind, ApprovalPart, CasePlace, ChangePart, CredentialPart, DraftPart, Event, EventBody, EventKind, LogKey, SignedHead,
-    WriterPart,
+    Actor, ActorKind, ApprovalPart, CasePlace, ChangePart, CredentialPart, DraftPart, Event, EventBody, EventKind, LogFiles, LogKey,
+    SignedHead, WriterPart,
 };
 use writ::domain::clock::{Clock, Entropy};
 use writ::domain::digest::{Digest, DraftHash};
@@ -27,6 +27,7 @@ use writ::domain::json::canonical;
 use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition};
 use writ::domain::secret::Secret;
 use writ::domain::time::Timestamp;
+use writ::store::health::Reserve;
 use writ::store::sqlite::SqliteStore;
 
 /// The events of one refund, with the states that each leads from and to.
@@ -52,8 +53,15 @@ fn main() {
     let count: u64 = count.parse().expect("a count");
     std::fs::create_dir_all(dir).unwrap();
     let path = dir.join("writ.db");
-    drop(SqliteStore::open(&path, Arc::new(SystemClock), Arc::new(SystemEntropy::new())).unwrap());
-    let key = LogKey::parse(&Secret::new(std::fs::read_to_string(dir.join("writ.log.key")).unwrap())).unwrap();
+    let log = LogFiles {
+        key: dir.join("log.key"),
+        head: dir.join("writ.head"),
+    };
+    log.generate(&"broker.example/audit".parse().unwrap(), &SystemEntropy::new())
+        .unwrap();
+    let key = LogKey::parse(&Secret::new(std::fs::read_to_string(&log.key).unwrap())).unwrap();
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::new()));
+    drop(SqliteStore::open(&path, &Reserve::default(), log, clock, entropy).unwrap());
     fill(&path, count, &key);
     println!("{count} events in {}", path.display());
 }

@@ -9,6 +9,7 @@ use toml::Table;
 use crate::domain::name::{Audience, PrincipalId};
 use crate::edge::{Limits, TlsFiles};
 use crate::settings::{Log, Mistake, Mistakes, Section, why_not, without_secrets};
+use crate::witness;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Config {
     pub proxy_name: String,
     /// How long nobody else takes over an execution.
     pub lease: Duration,
+    /// Whether the proxy spends a credential only with the receipt that its issue is in the log.
+    pub require_receipt: bool,
     /// From storing a draft to the moment it can no longer be approved or executed.
     pub draft_lifetime: Duration,
     /// From asking people to the moment their card closes.
@@ -66,6 +69,8 @@ pub struct Config {
     pub audit_key: PathBuf,
     /// The file with the log's last head, outside the database.
     pub audit_head: PathBuf,
+    /// Who cosigns the log's heads.
+    pub witnesses: witness::Settings,
     /// The directory of the keys.
     pub keys: PathBuf,
     /// The directory of the policy.
@@ -220,6 +225,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     if lease.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(600)) {
         proxy.wrong("lease", "expected from `5s` to `10m`");
     }
+    let require_receipt = proxy.maybe_flag("require_receipt").unwrap_or(false);
     let proxy_metrics = metrics_address(&proxy, proxy_listen);
     let proxy_tls = proxy.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
     proxy.close();
@@ -250,12 +256,13 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         }
     };
     let keys = path("keys", "dir", "keys");
-    let (audit_key, audit_head) = match top.maybe_sub("audit") {
-        None => (None, None),
+    let (audit_key, audit_head, witnesses) = match top.maybe_sub("audit") {
+        None => (None, None, witness::Settings::default()),
         Some(sub) => {
             let [key, head] = ["key", "head"].map(|name| sub.maybe_text(name, "a path").map(|text| dir.join(text)));
+            let witnesses = witness::Settings::read(&sub);
             sub.close();
-            (key, head)
+            (key, head, witnesses)
         }
     };
     let policy = path("policy", "dir", "policies/cedar");
@@ -298,12 +305,14 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         proxy_audience: proxy_audience.or_else(unnamed)?,
         proxy_name: proxy_name.unwrap_or_default(),
         lease: lease.unwrap_or_default(),
+        require_receipt,
         draft_lifetime: draft_lifetime.unwrap_or_default(),
         card_lifetime: card_lifetime.unwrap_or_default(),
         execution_window: execution_window.unwrap_or_default(),
         policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
         audit_key: audit_key.or_else(|| keys.as_ref().map(|keys| keys.join("log.key")))?,
         audit_head: audit_head.unwrap_or_else(|| dir.join("data/writ.head")),
+        witnesses,
         store: dir.join(store),
         store_low_water: low_water.unwrap_or_default(),
         store_ballast: ballast.unwrap_or_default(),

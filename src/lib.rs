@@ -15,6 +15,7 @@ pub mod metrics;
 
 pub mod broker;
 pub mod proxy;
+pub mod witness;
 
 pub mod approval;
 pub mod backend;

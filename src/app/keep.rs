@@ -8,12 +8,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
+use crate::audit::{EventKind, read_public};
 use crate::broker::Broker;
+use crate::domain::lifecycle::CredentialTransition;
 use crate::edge::ServerTls;
 use crate::http::{self, Common};
-use crate::proxy::Proxy;
+use crate::proxy::{LogTrust, Proxy};
 use crate::store::Store;
 use crate::token::KeyRing;
+use crate::witness::Witnesses;
 
 /// How often the store says that it lives, and what time it is here. A process whose clock is behind another's finds out within this and the
 /// tolerance, together less than the skew that tokens allow for.
@@ -22,14 +25,21 @@ const STORE_BEAT: Duration = Duration::from_secs(1);
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
 const BROKER_SWEEP: Duration = Duration::from_secs(2);
-/// How often refusals that were only counted are looked for.
-const REFUSAL_LOOK: Duration = Duration::from_secs(10);
+/// How often refusals and reads that were only counted are looked for.
+const COUNT_LOOK: Duration = Duration::from_secs(10);
 /// How often the key and certificate files are looked at.
 const FILE_LOOK: Duration = Duration::from_secs(5);
+
+/// How often witnesses are shown the log's head, if nothing is issued.
+const WITNESS_LOOK: Duration = Duration::from_secs(10);
+/// The shortest time between two such looks, however much is issued.
+const WITNESS_PACE: Duration = Duration::from_secs(1);
 
 /// The files that are looked at now and then, and whoever wants it done now.
 pub(super) struct Files {
     pub(super) keys: PathBuf,
+    /// The log's public keys.
+    pub(super) log: PathBuf,
     pub(super) tls: Option<Arc<ServerTls>>,
     pub(super) reload: Arc<Notify>,
 }
@@ -39,15 +49,17 @@ pub(super) async fn keep(
     store: Arc<dyn Store>,
     broker: Option<Arc<Broker>>,
     proxy: Option<Proxy>,
+    witnesses: Option<Arc<Witnesses>>,
     files: Files,
     common: Common,
     shutdown: CancellationToken,
 ) {
     tokio::join!(
-        keep_store(store, shutdown.clone()),
+        keep_store(store.clone(), shutdown.clone()),
+        keep_witnesses(witnesses, store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
-        keep_refusals(common, shutdown.clone()),
+        keep_counts(common, shutdown.clone()),
         keep_files(broker, proxy, files, shutdown),
     );
 }
@@ -99,16 +111,52 @@ async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
     }
 }
 
-async fn keep_refusals(common: Common, shutdown: CancellationToken) {
-    let mut turn = pace(REFUSAL_LOOK);
+async fn keep_counts(common: Common, shutdown: CancellationToken) {
+    let mut turn = pace(COUNT_LOOK);
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
         http::note_refusals(&common).await;
+        http::note_reads(&common).await;
+    }
+}
+
+/// Every ten seconds, and at once after a credential was issued.
+async fn keep_witnesses(witnesses: Option<Arc<Witnesses>>, store: Arc<dyn Store>, shutdown: CancellationToken) {
+    let Some(witnesses) = witnesses else { return };
+    let (mut turn, mut changes, tally) = (pace(WITNESS_LOOK), store.changes(), store.tally());
+    let issued = || tally.count_of(EventKind::Credential(CredentialTransition::Issue));
+    let mut shown = issued();
+    loop {
+        let due = async {
+            loop {
+                tokio::select! {
+                    _ = turn.tick() => return,
+                    changed = changes.changed() => match changed {
+                        Ok(()) if issued() == shown => {}
+                        Ok(()) => return,
+                        // The store is gone, and with it what could be issued.
+                        Err(_) => std::future::pending().await,
+                    },
+                }
+            }
+        };
+        if shutdown.run_until_cancelled(due).await.is_none() {
+            return;
+        }
+        shown = issued();
+        let look = async {
+            witnesses.round().await;
+            tokio::time::sleep(WITNESS_PACE).await;
+        };
+        if shutdown.run_until_cancelled(look).await.is_none() {
+            return;
+        }
     }
 }
 
 async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Files, shutdown: CancellationToken) {
     let mut turn = pace(FILE_LOOK);
     let mut told = (Told::default(), Told::default());
+    let mut log_told = Told::default();
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -116,6 +164,9 @@ async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Fi
             () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
         }
         reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys, &mut told);
+        if let Some(log) = proxy.as_ref().and_then(|proxy| proxy.log.as_ref()) {
+            reload_log(log, &files.log, &mut log_told);
+        }
         if let Some(tls) = &files.tls {
             tls.look();
         }
@@ -174,6 +225,22 @@ fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path, (ring
                 if set.fails() {
                     tracing::error!(error, "the public keys cannot be read; the keys in use stay");
                 }
+            }
+        }
+    }
+}
+
+fn reload_log(log: &LogTrust, path: &Path, told: &mut Told) {
+    match read_public(path) {
+        Ok(keys) => {
+            log.replace(&keys);
+            if told.goes_on() {
+                tracing::info!("the log's public keys can be read again");
+            }
+        }
+        Err(error) => {
+            if told.fails() {
+                tracing::error!(error, "the log's public keys cannot be read; the key in use stays");
             }
         }
     }

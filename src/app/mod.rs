@@ -19,7 +19,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use check::{check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private};
+pub use check::{
+    check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
+};
 pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 
@@ -34,11 +36,12 @@ use crate::config::Config;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::OperationId;
 use crate::edge::{Admission, Limits, Rates, ServerTls};
-use crate::http::{self, Common, CommonParts, Probe};
+use crate::http::{self, AuditDesk, Common, CommonParts, Probe};
 use crate::metrics::Requests;
 use crate::proxy::{self, Proxy};
 use crate::store::{Op, Store};
 use crate::token::Verifier;
+use crate::witness::{self, Witnesses};
 
 /// How many connections the metrics' own address has.
 const SCRAPERS: usize = 32;
@@ -103,6 +106,8 @@ pub struct App {
     pub broker: Option<Arc<Broker>>,
     /// The proxy, if this process is one.
     pub proxy: Option<Proxy>,
+    /// The witnesses of its log, if it is a broker and has any.
+    pub witnesses: Option<Arc<Witnesses>>,
     /// The certificate of the address it listens on, if it has one.
     pub tls: Option<Arc<ServerTls>>,
     reload: Arc<Notify>,
@@ -111,6 +116,7 @@ pub struct App {
     tasks: TaskTracker,
     requests: Arc<Requests>,
     probe: Arc<Probe>,
+    audit: Arc<AuditDesk>,
     metrics: Option<TcpListener>,
 }
 
@@ -172,6 +178,7 @@ impl App {
                 backends: parts.backends.clone(),
                 clients: Arc::new(clients),
                 verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
+                log: parts.log.map(Arc::new),
                 settings: proxy::Settings {
                     audience: config.proxy_audience.clone(),
                     holder: config.proxy_name.clone(),
@@ -180,6 +187,15 @@ impl App {
                 tasks: tasks.clone(),
             })
         });
+        let witnesses = (!parts.witnesses.is_empty()).then(|| {
+            Arc::new(Witnesses::new(witness::Parts {
+                connected: parts.witnesses,
+                settings: config.witnesses.clone(),
+                store: store.clone(),
+                clock: outside.clock.clone(),
+                entropy: outside.entropy.clone(),
+            }))
+        });
         Self {
             config: config.clone(),
             part,
@@ -187,6 +203,7 @@ impl App {
             store,
             broker,
             proxy,
+            witnesses,
             tls: parts.tls,
             reload: Arc::new(Notify::new()),
             rates: Arc::new(Rates::new(&config.limits)),
@@ -194,6 +211,7 @@ impl App {
             tasks,
             requests: Arc::default(),
             probe: Arc::default(),
+            audit: Arc::default(),
             metrics: None,
         }
     }
@@ -203,7 +221,9 @@ impl App {
         http::router(self.common(), self.broker.clone(), self.proxy.clone())
     }
 
-    fn common(&self) -> Common {
+    /// What the process's handlers share.
+    #[must_use]
+    pub fn common(&self) -> Common {
         Common::new(CommonParts {
             store: self.store.clone(),
             clock: self.outside.clock.clone(),
@@ -214,6 +234,7 @@ impl App {
             admission: self.admission.clone(),
             probe: self.probe.clone(),
             waiters: http::Waiters::default(),
+            audit: self.audit.clone(),
             requests: self.requests.clone(),
         })
     }
@@ -252,6 +273,7 @@ impl App {
             clock: self.outside.clock.clone(),
             broker: self.broker.clone(),
             proxy: self.proxy.clone(),
+            witnesses: self.witnesses.clone(),
             probe: self.probe.clone(),
             requests: self.requests.clone(),
             tls: self.tls.clone(),
@@ -285,6 +307,7 @@ impl App {
     fn files(&self) -> Files {
         Files {
             keys: self.config.keys.clone(),
+            log: log_files(&self.config).public(),
             tls: self.tls.clone(),
             reload: self.reload.clone(),
         }
@@ -321,10 +344,16 @@ impl App {
             self.tasks
                 .spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
         }
+        let (desk, end) = (self.audit.clone(), shutdown.clone());
+        self.tasks.spawn(async move {
+            end.cancelled().await;
+            desk.close();
+        });
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),
             self.broker.clone(),
             self.proxy.clone(),
+            self.witnesses.clone(),
             self.files(),
             self.common(),
             shutdown.clone(),
@@ -343,6 +372,7 @@ impl App {
         }
         self.settle().await;
         http::note_all_refusals(&self.common()).await;
+        http::note_all_reads(&self.common()).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

@@ -13,10 +13,11 @@ use crate::domain::clock::Clock;
 use crate::domain::time::Timestamp;
 use crate::edge::{ServerTls, Standing};
 use crate::http::Probe;
-use crate::metrics::{self, Requests, Snapshot, TimeLeft, Watched};
+use crate::metrics::{self, Lag, Requests, Snapshot, TimeLeft, Watched};
 use crate::proxy::Proxy;
 use crate::store::Store;
 use crate::store::health::ClockState;
+use crate::witness::Witnesses;
 
 /// What a scrape looks at.
 #[derive(Clone)]
@@ -25,6 +26,7 @@ pub(super) struct Scrape {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) broker: Option<Arc<Broker>>,
     pub(super) proxy: Option<Proxy>,
+    pub(super) witnesses: Option<Arc<Witnesses>>,
     pub(super) probe: Arc<Probe>,
     pub(super) requests: Arc<Requests>,
     pub(super) tls: Option<Arc<ServerTls>>,
@@ -109,6 +111,18 @@ impl Scrape {
                 well: tls.standing(now) != Standing::Refused,
             });
         }
+        let mut lags = Vec::new();
+        if let Some(witnesses) = &self.witnesses {
+            watched.push(Watched {
+                name: "witnesses",
+                well: witnesses.are_enough(),
+            });
+            lags.extend(witnesses.standing().into_iter().map(|seen| Lag {
+                witness: seen.name,
+                lag: seen.lag,
+                disagrees: seen.disagrees,
+            }));
+        }
         Snapshot {
             now,
             tally: self.store.tally(),
@@ -117,6 +131,7 @@ impl Scrape {
             waiting_results: health.waiting_results,
             left,
             watched,
+            lags,
         }
     }
 }

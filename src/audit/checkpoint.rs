@@ -197,20 +197,34 @@ impl SignedHead {
         Ok(found)
     }
 
-    /// The same head with more signature lines, such as a witness answers with. Lines that it has are not repeated.
+    /// The same head with the cosignature that a witness answered with, and when by its clock. What else stands in the answer is left out; a
+    /// line that this witness had on the head already is replaced.
     ///
     /// # Errors
-    /// [`CheckpointError::Malformed`] if they are no signature lines, or too many.
-    pub fn with_lines(&self, more: &str) -> Result<Self, CheckpointError> {
-        let mut text = self.text.clone();
-        for line in more.lines() {
-            let signature = Signature::from_bytes(line.as_bytes()).map_err(|_| CheckpointError::Malformed)?;
-            if !self.lines().any(|known| known == signature) {
-                text.push_str(line);
-                text.push('\n');
-            }
+    /// [`CheckpointError::Unsigned`] if the answer has no line of this witness, [`CheckpointError::Signature`] if it is not good.
+    pub fn cosigned(&self, answer: &str, witness: &VerifierKey) -> Result<(Self, Timestamp), CheckpointError> {
+        let is_theirs = |line: &str| {
+            let signature = Signature::from_bytes(line.as_bytes()).ok();
+            signature.is_some_and(|found| found.name() == witness.name().as_str() && found.id() == witness.id())
+        };
+        let line = answer.lines().find(|line| is_theirs(line)).ok_or(CheckpointError::Unsigned)?;
+        let (body, block) = self.text.rsplit_once("\n\n").ok_or(CheckpointError::Malformed)?;
+        let mut text = format!("{body}\n\n");
+        for known in block.lines().filter(|known| !is_theirs(known)).chain([line]) {
+            text.push_str(known);
+            text.push('\n');
         }
-        Self::read(&text)
+        let cosigned = Self::read(&text)?;
+        let found = cosigned.cosigners(std::slice::from_ref(witness))?;
+        let (_, at) = found.first().ok_or(CheckpointError::Unsigned)?;
+        let at = *at;
+        Ok((cosigned, at))
+    }
+
+    /// How many signature lines it has, whoever they are by.
+    #[must_use]
+    pub fn line_count(&self) -> usize {
+        self.lines().count()
     }
 }
 

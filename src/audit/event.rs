@@ -32,6 +32,28 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Every kind there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let drafts = DraftTransition::ALL.iter().map(|t| Self::Draft(*t));
+        let approvals = ApprovalTransition::ALL.iter().map(|t| Self::Approval(*t));
+        let credentials = CredentialTransition::ALL.iter().map(|t| Self::Credential(*t));
+        let executions = ExecutionTransition::ALL.iter().map(|t| Self::Execution(*t));
+        let stops = StopTransition::ALL.iter().map(|t| Self::Stop(*t));
+        let notes = Note::ALL.iter().map(|n| Self::Note(*n));
+        drafts
+            .chain(approvals)
+            .chain(credentials)
+            .chain(executions)
+            .chain(stops)
+            .chain(notes)
+    }
+
+    /// The kind whose type is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.as_str() == text)
+    }
+
     /// The event's type as written, such as `draft.approve`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -124,10 +146,20 @@ notes! {
     ApproverRevoked = "approver.revoke",
     /// One approver key was revoked.
     ApproverKeyRevoked = "approver.revoke_key",
+    /// The log was read; `subject` says how. The first read of a caller in a minute has the SHA-256 of its query, the others are counted.
+    AuditRead = "audit.read",
     /// The log's key was replaced; what follows is signed by the new one.
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
     LogRecovered = "log.recovered",
+    /// Nothing had happened for a while, and the log says that it lives.
+    LogHeartbeat = "log.heartbeat",
+    /// A witness refused the log's head, or knows a longer log: it was taken back or forked, or somebody signs with its key.
+    WitnessDisagreed = "log.witness_disagreed",
+    /// Too few witnesses have cosigned the log for a while; `count` says how many had.
+    LogUnwitnessed = "log.unwitnessed",
+    /// Enough witnesses have cosigned the log again.
+    LogWitnessed = "log.witnessed",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
     /// Evidence was written out; `subject` says what, `count` how many events, `content_sha256` is that of the pack's list of files.
@@ -154,6 +186,20 @@ pub enum ActorKind {
     System,
     /// Nobody that could be authenticated.
     Anonymous,
+}
+
+impl ActorKind {
+    /// The kind as written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Person => "person",
+            Self::Rule => "rule",
+            Self::System => "system",
+            Self::Anonymous => "anonymous",
+        }
+    }
 }
 
 /// Who did it, always authenticated or `anonymous`; never what a request says of itself.
@@ -194,6 +240,15 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
+    /// The outcome that is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|outcome| outcome.as_str() == text)
+    }
+
+    /// Every outcome.
+    pub const ALL: &'static [Self] = &[Self::Ok, Self::Denied, Self::Failed, Self::Unknown];
+
     /// The outcome as written.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -323,6 +378,30 @@ pub struct ClockPart {
     pub now: Timestamp,
 }
 
+/// What changed about the log itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogPart {
+    /// The public key that signs from the head over this event on, as `name+id+key`.
+    pub key: String,
+    /// The one that signed before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_key: Option<String>,
+    /// The last head that was known of the log, where it goes on under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_head: Option<HeadPart>,
+}
+
+/// A head of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeadPart {
+    /// The log's name.
+    pub origin: String,
+    /// How many events it covers.
+    pub size: u64,
+    /// The root, in base64.
+    pub root: String,
+}
+
 /// Everything of an event that its writer knows; the store adds the number, the id and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventBody {
@@ -384,7 +463,7 @@ pub struct EventBody {
     /// How many calls the event stands for, where it is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// SHA-256 of what an administrative event put in force, or of the evidence a person gave.
+    /// SHA-256 of what an administrative event put in force, of the evidence a person gave, or of what a read asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_sha256: Option<Digest>,
     /// The change of state.
@@ -393,6 +472,9 @@ pub struct EventBody {
     /// What the clock said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPart>,
+    /// What changed about the log itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
 }
 
 impl EventBody {
@@ -423,6 +505,7 @@ impl EventBody {
             content_sha256: None,
             state: None,
             clock: None,
+            log: None,
         }
     }
 

@@ -93,6 +93,23 @@ pub fn node_count(size: u64) -> u64 {
     tlog::stored_hash_count(size)
 }
 
+/// Where the hashes of a tile are stored, in a tree of `size` leaves: `width` roots of 256^`level` leaves each, the first of them numbered
+/// 256 × `index`. `None` if the tree has not got all of them, or the tile is none of C2SP tlog-tiles.
+#[must_use]
+pub fn tile_indexes(size: u64, level: u8, index: u64, width: u16) -> Option<Vec<u64>> {
+    // Level 7 has one hash for 2^56 leaves; no tree of 64-bit size has a level 8 of hashes in tiles.
+    if level > 7 || width == 0 || width > 256 {
+        return None;
+    }
+    let height = level * 8;
+    let first = index.checked_mul(256)?;
+    let end = first.checked_add(u64::from(width))?;
+    if end > size >> height {
+        return None;
+    }
+    Some((first..end).map(|n| tlog::stored_hash_index(height, n)).collect())
+}
+
 /// The proof that the leaf `seq` is in the tree of `size`, leaf sibling first.
 ///
 /// # Errors

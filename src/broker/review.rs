@@ -7,6 +7,7 @@ use crate::approval::{RecordError, StepUp, UnverifiedRecord, VerifiedRecord};
 use crate::audit::{Actor, ActorKind, ApprovalPart, EventBody, EventKind, Note};
 use crate::crash_points::{Point, reached};
 use crate::domain::approval::Decision;
+use crate::domain::id::RecordId;
 use crate::domain::name::{KeyId, PrincipalId, QueueName};
 use crate::domain::principal::is_party;
 use crate::domain::time::Timestamp;
@@ -61,6 +62,8 @@ pub struct Accepted {
     pub approver: PrincipalId,
     /// What they decided.
     pub decision: Decision,
+    /// The record's id.
+    pub record: RecordId,
 }
 
 impl Broker {
@@ -121,7 +124,7 @@ impl Broker {
         if signed.decision == Decision::Approve && !signed.step_up && step_up_everywhere(&signed.queues, approval) {
             return Err(AcceptError::StepUpMissing(signed.approver));
         }
-        let approver = signed.approver.clone();
+        let (approver, id) = (signed.approver.clone(), signed.id);
         let vote = Vote {
             draft: draft.id,
             hash: claims.apr.draft_hash,
@@ -137,6 +140,7 @@ impl Broker {
             draft,
             approver,
             decision: claims.apr.decision,
+            record: id,
         })
     }
 

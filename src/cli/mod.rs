@@ -16,7 +16,6 @@ mod demo;
 mod describe;
 mod draft;
 mod error;
-mod events;
 mod execution;
 mod handoff;
 mod init;
@@ -84,7 +83,6 @@ enum Command {
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
-    Events(events::Events),
     Completions(completions::Completions),
     #[command(name = "openapi")]
     OpenApi(completions::OpenApi),
@@ -144,7 +142,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Serve(command) => command.run(context).await,
         Command::Config(command) => command.run(context).await,
         Command::Sandbox(command) => command.run(context).await,
-        Command::Keys(command) => command.run(context),
+        Command::Keys(command) => command.run(context).await,
         Command::Client(command) => command.run(context).await,
         Command::Approver(command) => command.run(context).await,
         Command::Draft(command) => command.run(context).await,
@@ -161,7 +159,6 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
         Command::Audit(command) => command.run(context).await,
-        Command::Events(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),
     }

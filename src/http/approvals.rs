@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::admission::admit;
+use super::audit::{Told, told};
 use super::auth::{Authenticated, refused};
 use super::body::{Segment, Strict};
 use super::stops::ReasonBody;
@@ -15,6 +16,7 @@ use crate::audit::Note;
 use crate::domain::id::ApprovalId;
 use crate::domain::principal::Role;
 use crate::edge::Work;
+use crate::store::log::EventRef;
 use crate::store::stop::RevokedApproval;
 
 /// A signed approval record.
@@ -41,7 +43,7 @@ pub(super) struct AcceptedView {
     post, path = "/v1/approvals", operation_id = "hand_in_approval", tag = "approvals", security(("client" = [])),
     request_body = ApprovalBody,
     responses(
-        (status = 200, description = "the record was counted", body = AcceptedView),
+        (status = 200, description = "the record was counted", body = Told<AcceptedView>),
     )
 )]
 pub(super) async fn accept(
@@ -61,7 +63,8 @@ pub(super) async fn accept(
         decision: accepted.decision.as_str().to_owned(),
         draft: DraftView::of(&accepted.draft, &caller.client),
     };
-    Ok(axum::Json(view).into_response())
+    let event = EventRef::Counted(accepted.draft.id, accepted.record);
+    Ok(axum::Json(told(&state.common, view, event).await).into_response())
 }
 
 /// An approval that was taken back.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::admission::admit;
+use super::audit::{Told, told};
 use super::auth::{Authenticated, refused};
 use super::body::{Params, Segment, Strict, next_after, page_limit};
 use super::view::{DraftPage, DraftView};
@@ -23,6 +24,7 @@ use crate::domain::principal::{Client, Role};
 use crate::domain::text::deceptive;
 use crate::edge::Work;
 use crate::store::intent::DraftFilter;
+use crate::store::log::EventRef;
 use crate::store::record::DraftRecord;
 
 /// What an orchestrator proposes.
@@ -80,7 +82,7 @@ impl TryFrom<String> for ReasonCode {
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes an exact repetition of this request give the same draft")),
     request_body = ProposeBody,
     responses(
-        (status = 201, description = "the draft, decided", body = DraftView),
+        (status = 201, description = "the draft, decided", body = Told<DraftView>),
     )
 )]
 pub(super) async fn propose(
@@ -97,7 +99,8 @@ pub(super) async fn propose(
     };
     let draft = state.broker.propose(&caller, request).await?;
     let location = [(header::LOCATION, format!("/v1/drafts/{}", draft.id))];
-    Ok((StatusCode::CREATED, location, axum::Json(DraftView::of(&draft, &caller.client))).into_response())
+    let view = told(&state.common, DraftView::of(&draft, &caller.client), EventRef::Proposed(draft.id)).await;
+    Ok((StatusCode::CREATED, location, axum::Json(view)).into_response())
 }
 
 fn proposal(headers: &HeaderMap, body: Strict<ProposeBody>) -> Result<ProposeRequest, Problem> {

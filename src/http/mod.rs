@@ -2,11 +2,11 @@
 
 mod admission;
 mod approvals;
+mod audit;
 mod auth;
 mod body;
 mod cases;
 mod drafts;
-mod events;
 mod executions;
 mod handoffs;
 mod openapi;
@@ -30,11 +30,13 @@ use axum::extract::{DefaultBodyLimit, FromRef, MatchedPath, Request};
 use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use approvals::RevokedView;
+pub use audit::{AuditDesk, note_all_reads, note_reads};
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
@@ -82,6 +84,8 @@ pub struct CommonParts {
     pub probe: Arc<Probe>,
     /// Places for calls that wait for a change.
     pub waiters: Waiters,
+    /// What the calls about the log share.
+    pub audit: Arc<AuditDesk>,
     /// Counts what is answered.
     pub requests: Arc<Requests>,
 }
@@ -143,7 +147,14 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(stops::show))
         .routes(routes!(stops::resume))
         .routes(routes!(cases::show))
-        .routes(routes!(events::list))
+        .routes(routes!(audit::events::list))
+        .routes(routes!(audit::stream::stream))
+        .routes(routes!(audit::tree::checkpoint))
+        .routes(routes!(audit::tree::consistency))
+        .routes(routes!(audit::tree::proof))
+        .routes(routes!(audit::tree::tile))
+        // The longer paths of tiles; no description of a path can say that it has any number of parts.
+        .route("/v1/audit/tile/{level}/{index}/{*rest}", get(audit::tree::tile))
         .routes(routes!(well_known::authorization_server))
         .routes(routes!(well_known::biscuit_web_keys))
 }

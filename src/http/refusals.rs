@@ -144,6 +144,8 @@ const EXECUTE: &[Code] = &[
     C::CredentialUnknown,
     C::CredentialNotLive,
     C::CredentialSpent,
+    C::ReceiptMissing,
+    C::ReceiptInvalid,
     C::DraftNotExecutable,
     C::DraftExpired,
     C::ExecutionWindowOver,
@@ -166,6 +168,9 @@ const EVENT: &[Code] = &[
     C::RateLimited,
     C::StoreUnavailable,
 ];
+
+/// A call about the tree that anybody may make.
+const TREE: &[Code] = &[C::NotFound, C::Overloaded, C::StoreUnavailable];
 
 /// The calls by their operation ids. What can stop any of them, a defect of ours, is added to each.
 const CALLS: &[(&str, &[&[Code]])] = &[
@@ -203,6 +208,11 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
     ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
+    ("stream_events", &[CLIENT, PARAMETERS, PLACE]),
+    ("show_checkpoint", &[TREE]),
+    ("prove_consistency", &[TREE, PARAMETERS]),
+    ("prove_inclusion", &[CLIENT, ONE, PARAMETERS]),
+    ("show_tile", &[CLIENT, ONE]),
 ];
 
 /// The codes of a call; `None` for one that is not in the table.

@@ -15,7 +15,7 @@ use super::{Code, Common, Problem};
 use crate::broker::Broker;
 use crate::edge::Standing;
 use crate::proxy::Proxy;
-use crate::store::health::{ClockState, FileState};
+use crate::store::health::{ClockState, FileState, WitnessState};
 use crate::store::{Store, StoreError};
 
 /// Whether the store commits. To find out is a write: anybody may ask, and only so many are made.
@@ -168,6 +168,13 @@ pub(super) async fn readyz(Extension(checked): Extension<Checked>) -> Response {
         checks.push(Check::new(name, status));
     }
     let now = checked.common.clock.now();
+    if health.witnesses != WitnessState::NotRequired {
+        let status = match health.witnesses.pause(now) {
+            Some(pause) => format!("{pause}; look at the witnesses that `[audit]` names"),
+            None => ok(),
+        };
+        checks.push(Check::new("witnesses", status));
+    }
     if let Some(broker) = &checked.broker {
         let signing = broker.signing_keys();
         let status = match signing.signing(now) {

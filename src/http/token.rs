@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::admission::admit;
+use super::audit::{Told, told};
 use super::auth::{Authenticated, refused};
 use super::body;
 use super::{BrokerState, Code, Problem};
@@ -16,6 +17,7 @@ use crate::broker::{ExchangeRequest, SubjectToken};
 use crate::domain::json::Json;
 use crate::domain::principal::Role;
 use crate::edge::Work;
+use crate::store::log::EventRef;
 
 /// The grant type of token exchange.
 pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -67,7 +69,7 @@ pub(super) struct ExchangeView {
     post, path = "/oauth2/token", operation_id = "exchange_token", tag = "credentials", security(("client" = [])),
     request_body(content = ExchangeForm, content_type = "application/x-www-form-urlencoded"),
     responses(
-        (status = 200, description = "the credential", body = ExchangeView),
+        (status = 200, description = "the credential", body = Told<ExchangeView>),
     )
 )]
 pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Authenticated, Problem>, request: Request) -> Response {
@@ -81,7 +83,11 @@ pub(super) async fn exchange(State(state): State<BrokerState>, auth: Result<Auth
     }
 }
 
-async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem>, request: Request) -> Result<ExchangeView, Problem> {
+async fn exchange_inner(
+    state: &BrokerState,
+    auth: Result<Authenticated, Problem>,
+    request: Request,
+) -> Result<Told<ExchangeView>, Problem> {
     let caller = auth?.with_role(&[Role::Orchestrator]).await?;
     let form = form(state, request).await;
     let _place = admit(&state.common, Work::Continue)?;
@@ -90,7 +96,7 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
         Err(problem) => return Err(refused(&state.common, &caller, Note::ExchangeDenied, problem).await),
     };
     let issued = state.broker.exchange(&caller, asked).await?;
-    Ok(ExchangeView {
+    let view = ExchangeView {
         // The one place where a credential leaves.
         access_token: issued.token.expose().to_owned(),
         issued_token_type: CREDENTIAL,
@@ -98,7 +104,8 @@ async fn exchange_inner(state: &BrokerState, auth: Result<Authenticated, Problem
         expires_in: i64::try_from(issued.expires_at.since(issued.issued_at).as_secs()).unwrap_or(0),
         credential_id: issued.credential.to_string(),
         authorization_details: issued.authorization_details,
-    })
+    };
+    Ok(told(&state.common, view, EventRef::Issued(issued.credential)).await)
 }
 
 /// What the form asks for.

@@ -6,7 +6,7 @@ mod requests;
 mod snapshot;
 
 pub use requests::Requests;
-pub use snapshot::{Snapshot, TimeLeft, Watched};
+pub use snapshot::{Lag, Snapshot, TimeLeft, Watched};
 
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::Registry;

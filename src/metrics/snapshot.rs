@@ -2,6 +2,7 @@
 
 use std::fmt::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
@@ -35,6 +36,17 @@ pub struct Watched {
     pub well: bool,
 }
 
+/// How a witness of the log stands to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lag {
+    /// Its name, by the configuration.
+    pub witness: String,
+    /// How long ago it cosigned.
+    pub lag: Duration,
+    /// Whether it says that the log was taken back or rewritten.
+    pub disagrees: bool,
+}
+
 /// How things stand at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -52,6 +64,8 @@ pub struct Snapshot {
     pub left: Vec<TimeLeft>,
     /// What else is watched.
     pub watched: Vec<Watched>,
+    /// The witnesses of the log.
+    pub lags: Vec<Lag>,
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -85,6 +99,7 @@ impl Collector for Snapshot {
         self.commits(&mut encoder)?;
         self.room(&mut encoder)?;
         self.waiting(&mut encoder)?;
+        self.witnesses(&mut encoder)?;
         self.ends(&mut encoder)
     }
 }
@@ -216,6 +231,28 @@ impl Snapshot {
                 MetricType::Gauge,
             ),
             [(vec![], count(self.waiting_results))],
+        )
+    }
+
+    fn witnesses(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let witness = |lag: &Lag| vec![("witness", lag.witness.clone())];
+        family(
+            encoder,
+            (
+                "writ_witness_lag_seconds",
+                "How long ago a witness cosigned the log, or since when it was asked in vain",
+                MetricType::Gauge,
+            ),
+            self.lags.iter().map(|lag| (witness(lag), ConstGauge::new(lag.lag.as_secs_f64()))),
+        )?;
+        family(
+            encoder,
+            (
+                "writ_witness_disagrees",
+                "1 if a witness says that the log was taken back or rewritten",
+                MetricType::Gauge,
+            ),
+            self.lags.iter().map(|lag| (witness(lag), count(u64::from(lag.disagrees)))),
         )
     }
 

@@ -283,6 +283,8 @@ audience = "urn:writ:proxy:main"
 name     = "proxy-1"
 # How long nobody else takes over an execution after its last sign of life.
 lease    = "60s"
+# Spend a credential only with the receipt that its issue is in the audit log: docs/audit.md.
+# require_receipt = true
 # metrics_listen = "127.0.0.1:9465"
 
 [store]

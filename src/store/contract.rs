@@ -16,17 +16,19 @@ use tokio::sync::watch;
 
 use super::backlog::Backlog;
 use super::error::{Busy, StoreError};
-use super::health::Health;
+use super::health::{Health, WitnessState};
 use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
+use super::log::{Consistency, EventPage, EventQuery, EventRef, Inclusion, ProvenEvent, Tile};
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
-use crate::audit::{Actor, EventBody};
+use crate::audit::tree::Hash;
+use crate::audit::{Actor, EventBody, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
@@ -203,6 +205,9 @@ pub trait Store: Send + Sync {
     /// A credential.
     async fn credential(&self, id: CredentialId) -> Result<Option<CredentialRecord>, StoreError>;
 
+    /// Every credential that was issued for a draft, oldest first.
+    async fn credentials(&self, draft: DraftId) -> Result<Vec<CredentialRecord>, StoreError>;
+
     /// Whether a credential could be redeemed now, but for another execution on the same resource.
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError>;
 
@@ -247,6 +252,31 @@ pub trait Store: Send + Sync {
 
     /// Events from `from` on, in order.
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// The events that a query names, with the latest head.
+    async fn search(&self, query: EventQuery) -> Result<EventPage, StoreError>;
+
+    /// The latest signed head of the log; `None` of one that is empty.
+    async fn head(&self) -> Result<Option<SignedHead>, StoreError>;
+
+    /// An event with the proof that it is in the log. One that the tree does not prove is [`StoreError::Corrupt`]: the log was changed.
+    async fn receipt(&self, of: EventRef) -> Result<Option<ProvenEvent>, StoreError>;
+
+    /// The way from event `seq` to the root of the log of this size, or as it stands; `None` if there is no such event in it.
+    async fn inclusion(&self, seq: u64, size: Option<u64>) -> Result<Option<Inclusion>, StoreError>;
+
+    /// That the log of `new` events, or as it stands, begins with that of `old`; `None` if it had no such sizes in that order.
+    async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError>;
+
+    /// The hashes of a tile; `None` if the log has not got all of them.
+    async fn tile(&self, tile: Tile) -> Result<Option<Vec<Hash>>, StoreError>;
+
+    /// Keeps a head of this log with what witnesses have put under it: the lines beneath it are replaced, and nothing else is. A head of another
+    /// root than the one that is kept is [`StoreError::Corrupt`].
+    async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError>;
+
+    /// How witnesses stand to the log from here on, for [`Store::issue`] and [`Store::health`] of this handle.
+    fn witnessed(&self, state: WitnessState);
 
     /// A beat: looks at the disk, the file and the clock, commits what the clock says, and puts down what waits beside the file; or says why it
     /// cannot. Called about once a second, so that a process whose clock is behind another's finds out soon.

@@ -25,6 +25,8 @@ pub struct Health {
     pub waiting_results: u64,
     /// Whether the log's head stands outside the database.
     pub log: LogState,
+    /// Whether witnesses must have cosigned the log before anything is issued.
+    pub witnesses: WitnessState,
 }
 
 impl Health {
@@ -162,6 +164,27 @@ impl LogState {
     }
 }
 
+/// Whether witnesses must have cosigned the log, so that what is issued cannot be taken back unnoticed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WitnessState {
+    /// Nothing waits for them.
+    #[default]
+    NotRequired,
+    /// Credentials are issued before this moment only, by this process's clock: then what enough of them have said is too old.
+    FreshUntil(Timestamp),
+}
+
+impl WitnessState {
+    /// What keeps credentials from being issued now, if something does.
+    #[must_use]
+    pub fn pause(self, now: Timestamp) -> Option<Pause> {
+        match self {
+            Self::FreshUntil(until) if now >= until => Some(Pause::Unwitnessed),
+            Self::NotRequired | Self::FreshUntil(_) => None,
+        }
+    }
+}
+
 /// How much room is left on the file system of the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disk {
@@ -193,6 +216,9 @@ pub enum Pause {
     /// The log's head could not be written outside the database.
     #[error("the log's head cannot be written to its file: nothing new begins until it can")]
     HeadUnwritten,
+    /// Too few witnesses have cosigned the log lately.
+    #[error("too few witnesses have cosigned the log lately: no credential is issued until they have")]
+    Unwitnessed,
     /// Less room is left than is kept for what has begun.
     #[error("{free} bytes are left on the store's disk, and new work needs {low_water}")]
     DiskLow {
@@ -209,7 +235,7 @@ impl Pause {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::ClockBehind { now, latest } => latest.since(*now).clamp(Duration::from_secs(1), Duration::from_secs(60)),
-            Self::HeadUnwritten => Duration::from_secs(5),
+            Self::HeadUnwritten | Self::Unwitnessed => Duration::from_secs(5),
             Self::DiskLow { .. } => Duration::from_secs(30),
         }
     }

@@ -6,6 +6,7 @@ mod error;
 pub mod health;
 mod insist;
 pub mod intent;
+pub mod log;
 pub mod record;
 pub mod sqlite;
 pub mod stop;

@@ -128,6 +128,14 @@ impl Tally {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How many events of this kind were committed so far.
+    #[must_use]
+    pub fn count_of(&self, kind: EventKind) -> u64 {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_kind = told.iter().filter(|(event, _)| event.event == EventKind::as_str(kind));
+        of_kind.map(|(_, n)| n).sum()
+    }
+
     /// The transitions asked for so far, by name and answer.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<(&'static str, &'static str), u64> {

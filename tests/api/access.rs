@@ -40,6 +40,8 @@ fn calls() -> Vec<(&'static str, String, &'static [Role])> {
             &[Orchestrator, ApprovalService, Auditor, Operator],
         ),
         ("GET", "/v1/audit/events".to_owned(), &[Auditor]),
+        ("GET", "/v1/audit/proof?seq=0".to_owned(), &[Auditor]),
+        ("GET", "/v1/audit/tile/0/000.p/1".to_owned(), &[Auditor]),
         (
             "GET",
             format!("/v1/executions/exe_{NOTHING}"),

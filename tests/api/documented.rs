@@ -82,6 +82,9 @@ fn calls() -> Vec<Call> {
         call("POST", "/v1/stops/stp_{id}/resume", "operations", "support-agent", reason()),
         call("GET", "/v1/cases/case-none", "support-agent", "", None),
         call("GET", "/v1/audit/events", "security", "support-agent", None),
+        call("GET", "/v1/audit/stream", "security", "support-agent", None),
+        call("GET", "/v1/audit/proof?seq=0", "security", "support-agent", None),
+        call("GET", "/v1/audit/tile/0/999", "security", "support-agent", None),
     ]
 }
 
@@ -147,7 +150,7 @@ async fn what_is_not_there_is_not_found_and_what_is_not_asked_for_is_refused() {
     let world = World::new().await;
     for call in calls() {
         let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
-        let about_one = call.path.contains(ID) || call.path.ends_with("none") || call.path == "/v1/reads";
+        let about_one = call.path.contains(ID) || call.path.ends_with("none") || call.path.contains("/tile/") || call.path == "/v1/reads";
         if about_one {
             let reply = sent(&world, call.method, &call.path, call.client, "application/json", body).await;
             reply.refused(404, "not_found");

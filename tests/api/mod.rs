@@ -2,6 +2,7 @@
 
 mod access;
 mod approvers;
+mod audit;
 mod cases;
 mod documented;
 mod drafts;
@@ -13,6 +14,7 @@ mod own_keys;
 mod problem_codes;
 mod races;
 mod ready;
+mod receipts;
 mod recheck;
 mod records;
 mod revocation;

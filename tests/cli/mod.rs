@@ -2,6 +2,7 @@
 
 mod approve;
 pub mod audit;
+mod audit_reads;
 mod backend;
 mod clock;
 mod config;

@@ -9,7 +9,8 @@ use std::thread::Thread;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use writ::audit::EventBody;
+use writ::audit::tree::Hash;
+use writ::audit::{EventBody, SignedHead};
 use writ::domain::client_certificate::ClientCertificate;
 use writ::domain::clock::Clock as _;
 use writ::domain::digest::Digest;
@@ -18,8 +19,9 @@ use writ::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
 use writ::domain::principal::{ApproverKey, Authority, Permission};
 use writ::store::backlog::Backlog;
 use writ::store::contract::OperationOutcome;
-use writ::store::health::Health;
+use writ::store::health::{Health, WitnessState};
 use writ::store::intent::*;
+use writ::store::log::{Consistency, EventPage, EventQuery, EventRef, Inclusion, ProvenEvent, Tile};
 use writ::store::record::*;
 use writ::store::sqlite::SqliteStore;
 use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
@@ -251,6 +253,14 @@ impl Store for FaultyStore {
         certificate_holders(certificates: Vec<ClientCertificate>) -> Vec<ClientId>;
         approvers() -> Vec<ApproverEntry>;
         events(from: u64, limit: u32) -> Vec<StoredEvent>;
+        credentials(draft: DraftId) -> Vec<CredentialRecord>;
+        search(query: EventQuery) -> EventPage;
+        head() -> Option<SignedHead>;
+        receipt(of: EventRef) -> Option<ProvenEvent>;
+        inclusion(seq: u64, size: Option<u64>) -> Option<Inclusion>;
+        consistency(old: u64, new: Option<u64>) -> Option<Consistency>;
+        tile(tile: Tile) -> Option<Vec<Hash>>;
+        keep_cosigned(head: SignedHead) -> ();
         probe() -> ();
         backlog() -> Backlog;
         handoffs(filter: HandoffFilter) -> Vec<ExecutionRecord>;
@@ -297,6 +307,10 @@ impl Store for FaultyStore {
 
     fn health(&self) -> Health {
         self.inner.health()
+    }
+
+    fn witnessed(&self, state: WitnessState) {
+        self.inner.witnessed(state);
     }
 
     fn tally(&self) -> Arc<Tally> {

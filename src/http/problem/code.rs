@@ -151,6 +151,8 @@ codes! {
     CredentialUnknown = "credential_unknown", 401, "The credential was never issued here, or its record is gone.";
     CredentialNotLive = "credential_not_live", 401, "The credential was revoked, replaced or lapsed.";
     CredentialSpent = "credential_spent", 409, "The credential was spent before.";
+    ReceiptMissing = "receipt_missing", 403, "The receipt that the credential's issue is in the log did not come with it.";
+    ReceiptInvalid = "receipt_invalid", 403, "The receipt does not show that the credential's issue is in the log.";
     DraftNotExecutable = "draft_not_executable", 409, "The draft is no longer approved.";
     ExecutionNotOpen = "execution_not_open", 409, "The execution is not waiting for anybody's finding.";
 
@@ -169,7 +171,7 @@ codes! {
     StoreUnavailable = "store_unavailable", 503, "The store did not take it; nothing was changed. Try again.";
     StoreAmbiguous = "store_ambiguous", 503, "The store did not say whether it took it; ask for the state before trying again.";
     ClockBehind = "clock_behind", 503, "The clock is behind the latest time in the store; nothing new begins until it is past it.";
-    AuditUnavailable = "audit_unavailable", 503, "The log's head cannot be kept outside the database; nothing new begins until it can.";
+    AuditUnavailable = "audit_unavailable", 503, "The log's head cannot be kept outside the database, or too few witnesses have seen it; nothing new begins until it can.";
     DiskLow = "disk_low", 503, "Little room is left on the store's disk; it is kept for what has begun.";
     SigningKeyPastDate = "signing_key_past_date", 503, "The signing key is past its date; an operator must rotate it.";
     Overloaded = "overloaded", 503, "There is too much to do; new drafts are refused before anything else is.";

@@ -20,6 +20,7 @@ use crate::store::{Busy, Rejection};
 /// `credential.issue`.
 pub(super) fn issue(step: &mut Step<'_>, issue: &Issue) -> Result<CredentialRecord, Failure> {
     step.needs_room()?;
+    step.needs_witnesses()?;
     let draft = step.draft(issue.draft)?;
     let approval = check(step, issue, &draft)?;
     if let Some(earlier) = live_credential(step, draft.id)? {
@@ -144,6 +145,19 @@ pub(super) fn check_nobody_revoked(connection: &Connection, draft: &DraftRecord,
     }
     let approving = approval.records.iter().filter(|r| r.decision == Decision::Approve);
     check_keys(connection, approval, &approving.map(|r| r.id).collect::<Vec<_>>())
+}
+
+/// Every credential that was issued for a draft, oldest first.
+pub(super) fn issued_for(connection: &Connection, draft: DraftId) -> Result<Vec<CredentialRecord>, Failure> {
+    // The table has no index by draft; the log does.
+    let ids = rows::all(
+        connection,
+        "SELECT credential FROM event WHERE draft = ?1 AND +type = ?2 ORDER BY seq",
+        (draft.to_string(), CredentialTransition::Issue.event()),
+        |row| word::<CredentialId>(row, "credential"),
+    )?;
+    let found = ids.into_iter().map(|id| rows::credential(connection, id));
+    found.filter_map(Result::transpose).collect()
 }
 
 /// Whether the credential could be redeemed now: what [`super::execution::redeem`] asks, but for the resource, which says nothing of the

@@ -13,17 +13,20 @@ mod failure;
 mod handoff;
 mod identity;
 mod keeper;
+mod log;
 mod operation;
 mod outcome;
 mod pulse;
 mod read;
 mod readers;
+mod recover;
 mod registry;
 mod rescue;
 mod results;
 mod revoke;
 mod rows;
 mod seal;
+mod search;
 mod search_columns;
 mod step;
 mod stop;
@@ -31,11 +34,13 @@ mod sweep;
 mod tables;
 mod told;
 mod vote;
+mod witnessed;
 mod writer;
 mod writer_mark;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use rusqlite::TransactionBehavior;
@@ -45,6 +50,7 @@ use tokio::sync::watch;
 
 pub use connection::OpenError;
 pub use evidence::Evidence;
+pub use recover::Recovered;
 
 use self::failure::Failure;
 use self::identity::Identity;
@@ -58,18 +64,20 @@ use self::writer::Writer;
 use self::writer_mark::WriterMark;
 use super::backlog::Backlog;
 use super::contract::OperationOutcome;
-use super::health::{FileState, Health, Reserve, Trouble};
+use super::health::{FileState, Health, Reserve, Trouble, WitnessState};
 use super::intent::{
     Abort, AcceptClock, CaseFilter, ClockAccepted, Close, Decide, Dispatch, DraftFilter, EventMarks, HandOff, HandoffFilter, Issue, Known,
     LookUp, NewDraft, Proposed, Receive, Received, Redeem, Redeemed, Resolve, Settle, TakeOver, Vote,
 };
+use super::log::{Consistency, EventPage, EventQuery, EventRef, Inclusion, ProvenEvent, Tile};
 use super::record::{
     ApprovalRecord, ApproverEntry, CaseStanding, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, StoredEvent, Swept,
 };
 use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, RevokedApproval, StopFilter, StopRecord, StopStanding};
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
-use crate::audit::{EventBody, LogFiles};
+use crate::audit::tree::Hash;
+use crate::audit::{EventBody, LogFiles, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
@@ -83,6 +91,8 @@ struct Tools {
     entropy: Arc<dyn Entropy>,
     pulse: Pulse,
     writer: WriterMark,
+    /// The log's key and head are to be read anew.
+    reread_log: AtomicBool,
 }
 
 /// A store in one file, which other processes may have open at the same time.
@@ -103,31 +113,12 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, or creates it, with the key and the head of its log beside it, for tests and trials: a key is made if there is none.
-    ///
-    /// # Errors
-    /// [`OpenError`] if the library is too old, or the file is newer than this program, another program's, damaged or not writable.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        let log = LogFiles {
-            key: path.with_extension("log.key"),
-            head: path.with_extension("log.head"),
-        };
-        if !log.key.exists() {
-            let name = "writ.test/audit"
-                .parse()
-                .map_err(|error: crate::audit::LogKeyError| error.to_string());
-            let made = name.and_then(|name| log.generate(&name, &*entropy));
-            made.map_err(|why| OpenError::log(path, SealError::Keys(why)))?;
-        }
-        Self::open_with(path, &Reserve::default(), log, clock, entropy)
-    }
-
     /// Opens the file, or creates it; brings its schema up to date and checks it, and checks that its log extends the head that was signed last.
     ///
     /// # Errors
     /// [`OpenError`] if the library is too old, the file is newer than this program, another program's, damaged or not writable, or its log is not
     /// the one that was signed.
-    pub fn open_with(
+    pub fn open(
         path: &Path,
         reserve: &Reserve,
         log: LogFiles,
@@ -150,6 +141,7 @@ impl SqliteStore {
             entropy,
             pulse: Pulse::new(reserve.low_water),
             writer,
+            reread_log: AtomicBool::new(false),
         });
         let keeper = Keeper::new(path, identity, seal, Arc::clone(&tools));
         let writer = Writer::start(path, changes.clone(), Arc::clone(&tally), keeper)?;
@@ -166,6 +158,25 @@ impl SqliteStore {
             tally,
             rescue: Arc::new(Rescue::new(path, reserve)),
         })
+    }
+
+    /// Begins the log of a file anew under another name, after the file was taken back or its head was lost. Nobody else may have it open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the file cannot be opened, or what it holds is not a log that a key of `files` has signed.
+    pub fn recover(
+        path: &Path,
+        files: &LogFiles,
+        op: &Op,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Recovered, OpenError> {
+        recover::recover(path, files, op, clock, entropy)
+    }
+
+    /// Reads the log's key and head anew before the next transaction, as a start does: after somebody has put them in place.
+    pub fn reread_log(&self) {
+        self.tools.reread_log.store(true, Ordering::SeqCst);
     }
 
     async fn once<I, T>(
@@ -369,6 +380,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| rows::credential(connection, id)).await
     }
 
+    async fn credentials(&self, draft: DraftId) -> Result<Vec<CredentialRecord>, StoreError> {
+        self.readers.read(move |connection| credential::issued_for(connection, draft)).await
+    }
+
     async fn is_usable(&self, credential: CredentialId) -> Result<bool, StoreError> {
         let now = self.tools.pulse.not_before(self.tools.clock.now());
         self.readers
@@ -439,6 +454,42 @@ impl Store for SqliteStore {
 
     async fn events(&self, from: u64, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
         self.readers.read(move |connection| read::events(connection, from, limit)).await
+    }
+
+    async fn search(&self, query: EventQuery) -> Result<EventPage, StoreError> {
+        self.readers.read(move |connection| search::search(connection, &query)).await
+    }
+
+    async fn head(&self) -> Result<Option<SignedHead>, StoreError> {
+        self.readers.read(log::head).await
+    }
+
+    async fn receipt(&self, of: EventRef) -> Result<Option<ProvenEvent>, StoreError> {
+        self.readers.read(move |connection| log::receipt(connection, of)).await
+    }
+
+    async fn inclusion(&self, seq: u64, size: Option<u64>) -> Result<Option<Inclusion>, StoreError> {
+        self.readers.read(move |connection| log::inclusion(connection, seq, size)).await
+    }
+
+    async fn consistency(&self, old: u64, new: Option<u64>) -> Result<Option<Consistency>, StoreError> {
+        self.readers.read(move |connection| log::consistency(connection, old, new)).await
+    }
+
+    async fn tile(&self, tile: Tile) -> Result<Option<Vec<Hash>>, StoreError> {
+        self.readers.read(move |connection| log::tile(connection, tile)).await
+    }
+
+    async fn keep_cosigned(&self, head: SignedHead) -> Result<(), StoreError> {
+        let tools = Arc::clone(&self.tools);
+        let kept = self
+            .writer
+            .run(None, move |connection| witnessed::keep(connection, &head, tools.clock.now()));
+        kept.await
+    }
+
+    fn witnessed(&self, state: WitnessState) {
+        self.tools.pulse.witnesses(state);
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::time::Timestamp;
-use crate::store::health::{ClockState, Disk, FileState, Health, LogState};
+use crate::store::health::{ClockState, Disk, FileState, Health, LogState, WitnessState};
 
 /// The last things seen.
 pub(super) struct Pulse(Mutex<Seen>);
@@ -25,6 +25,7 @@ impl Pulse {
                 disk: Disk { free: None, low_water },
                 waiting_results: 0,
                 log: LogState::Kept,
+                witnesses: WitnessState::NotRequired,
             },
         }))
     }
@@ -65,6 +66,11 @@ impl Pulse {
     /// How the log's head stands.
     pub(super) fn log(&self, state: LogState) {
         self.seen().health.log = state;
+    }
+
+    /// How witnesses stand to the log.
+    pub(super) fn witnesses(&self, state: WitnessState) {
+        self.seen().health.witnesses = state;
     }
 
     /// How many results wait beside the file.

@@ -90,6 +90,12 @@ impl<'a> Step<'a> {
             .map_or(Ok(()), |pause| Err(Failure::Paused(pause)))
     }
 
+    /// Refuses what must not be issued while too few witnesses have seen the log.
+    pub(super) fn needs_witnesses(&self) -> Result<(), Failure> {
+        let pause = self.tools.pulse.health().witnesses.pause(self.wall);
+        pause.map_or(Ok(()), |pause| Err(Failure::Paused(pause)))
+    }
+
     /// The number of the last event this step wrote, if it wrote one.
     pub(super) const fn seq(&self) -> Option<u64> {
         self.seq
