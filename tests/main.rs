@@ -12,6 +12,7 @@
 mod api;
 mod approval;
 mod architecture;
+mod attacks;
 mod backend;
 mod cli;
 #[cfg(feature = "crash-points")]

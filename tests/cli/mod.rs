@@ -1,7 +1,7 @@
 //! The real binary, in temporary directories.
 
 mod approve;
-mod audit;
+pub mod audit;
 mod audit_reads;
 mod backend;
 mod clock;
