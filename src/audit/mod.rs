@@ -7,6 +7,7 @@ mod checkpoint;
 mod event;
 mod files;
 mod head_file;
+mod head_line;
 mod key;
 mod policy;
 mod receipt;
@@ -23,6 +24,7 @@ pub use event::{
 };
 pub use files::{LogFiles, LogKeys, read_log_lines};
 pub use head_file::HeadFile;
+pub use head_line::{head_json, head_line, latest_head};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use policy::TrustPolicy;
 pub use receipt::{Receipt, ReceiptError};
