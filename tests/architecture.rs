@@ -63,6 +63,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("biscuit_auth", &["token"]),
     ("cedar_policy", &["policy"]),
     ("rusqlite", &["store"]),
+    ("signed_note", &["audit"]),
+    ("tlog_tiles", &["audit"]),
     ("prometheus_client", &["metrics"]),
     ("reqwest", &["backend", "demo", "witness"]),
     ("axum", &["http", "app", "sandbox"]),
@@ -184,6 +186,8 @@ fn secrets_leave_in_few_known_places() {
     // `expose` is the only way out of a secret; a new place must be added here by somebody who has thought about it.
     let known: BTreeSet<&str> = [
         "approval/signer.rs",
+        "audit/files.rs",
+        "audit/key.rs",
         "backend/secrets.rs",
         "broker/revoke.rs",
         "backend/webhook.rs",

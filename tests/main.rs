@@ -19,6 +19,7 @@ mod crash_points;
 mod deploy;
 mod disk;
 mod edge;
+mod export;
 mod fakes;
 mod hostile;
 mod lying_backend;

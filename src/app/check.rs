@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::audit::{LogFiles, Origin};
+use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin};
 use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
@@ -13,9 +13,9 @@ use crate::domain::secret::Secret;
 use crate::edge::ServerTls;
 use crate::policy::Policy;
 use crate::settings::why_not;
-use crate::store::Store;
 use crate::store::health::Reserve;
-use crate::store::sqlite::SqliteStore;
+use crate::store::sqlite::{Recovered, SqliteStore};
+use crate::store::{Op, PATIENCE, Store, insist};
 use crate::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE};
 use crate::witness::Connected;
 
@@ -345,6 +345,48 @@ pub fn log_name(public_url: &str) -> Result<Origin, String> {
     format!("{bare}/audit").parse().map_err(|error| format!("{bare}/audit: {error}"))
 }
 
+/// Replaces the key of the audit log: both keys sign the head over the event that tells of it, and after that the old one is gone.
+///
+/// If we die before the event is committed, the old key goes on and the next attempt takes the same new key. After it the new key signs, whether
+/// or not it is in its place yet.
+///
+/// # Errors
+/// A sentence with what is wrong and what to do.
+pub async fn rotate_log_key(config: &Config, op: Op, outside: &Outside) -> Result<(), String> {
+    find_store(config)?;
+    let store = open_store(config, outside)?;
+    let files = log_files(config);
+    let before = LogKeys::load(&files, None)?;
+    // Opening the store has written the last head down.
+    let head = HeadFile::at(files.head.clone()).read(&before.known)?;
+    let now = LogKeys::load(&files, head.as_ref())?;
+    if now.signing.verifier() != before.signing.verifier() {
+        // An earlier attempt got as far as the commit.
+        return files.take_next();
+    }
+    let key = files.announce(before.signing.origin(), &*outside.entropy)?;
+    let event = EventBody {
+        log: Some(LogPart {
+            key: key.verifier().to_string(),
+            previous_key: Some(before.signing.verifier().to_string()),
+            previous_head: None,
+        }),
+        ..EventBody::new(EventKind::Note(Note::LogKeyRotated), op.actor.clone())
+    };
+    let told = insist(PATIENCE, op, |op| store.note(op, event.clone())).await;
+    told.map_err(|error| error.to_string())?;
+    files.take_next()
+}
+
+/// Goes on with the audit log under another name.
+///
+/// # Errors
+/// A sentence with what is wrong and what to do.
+pub fn recover_log(config: &Config, op: &Op, outside: &Outside) -> Result<Recovered, String> {
+    let files = log_files(config);
+    SqliteStore::recover(&config.store, &files, op, outside.clock.clone(), outside.entropy.clone()).map_err(|error| error.to_string())
+}
+
 /// Opens the store the configuration names.
 ///
 /// # Errors
@@ -355,7 +397,7 @@ pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, 
         ballast: config.store_ballast,
         results: config.store_results.clone(),
     };
-    let open = SqliteStore::open_with(
+    let open = SqliteStore::open(
         &config.store,
         &reserve,
         log_files(config),

@@ -150,6 +150,8 @@ notes! {
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
     LogRecovered = "log.recovered",
+    /// Nothing had happened for a while, and the log says that it lives.
+    LogHeartbeat = "log.heartbeat",
     /// A witness refused the log's head, or knows a longer log: it was taken back or forked, or somebody signs with its key.
     WitnessDisagreed = "log.witness_disagreed",
     /// Too few witnesses have cosigned the log for a while; `count` says how many had.
@@ -368,6 +370,30 @@ pub struct ClockPart {
     pub now: Timestamp,
 }
 
+/// What changed about the log itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogPart {
+    /// The public key that signs from the head over this event on, as `name+id+key`.
+    pub key: String,
+    /// The one that signed before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_key: Option<String>,
+    /// The last head that was known of the log, where it goes on under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_head: Option<HeadPart>,
+}
+
+/// A head of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeadPart {
+    /// The log's name.
+    pub origin: String,
+    /// How many events it covers.
+    pub size: u64,
+    /// The root, in base64.
+    pub root: String,
+}
+
 /// Everything of an event that its writer knows; the store adds the number, the id and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventBody {
@@ -438,6 +464,9 @@ pub struct EventBody {
     /// What the clock said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPart>,
+    /// What changed about the log itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
 }
 
 impl EventBody {
@@ -468,6 +497,7 @@ impl EventBody {
             content_sha256: None,
             state: None,
             clock: None,
+            log: None,
         }
     }
 

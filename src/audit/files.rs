@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::checkpoint::SignedHead;
 use super::key::{LogKey, Origin, VerifierKey};
 use crate::domain::clock::Entropy;
 use crate::domain::secret::Secret;
@@ -31,6 +32,48 @@ impl LogFiles {
         self.key.with_extension("key.next")
     }
 
+    /// Makes the key that will sign next, beside the one that signs now, and publishes its public half. It signs once the log says so.
+    ///
+    /// A key that was made before and never put in place is given again.
+    ///
+    /// # Errors
+    /// A sentence with the file and what to do.
+    pub fn announce(&self, name: &Origin, entropy: &dyn Entropy) -> Result<LogKey, String> {
+        let next = self.next();
+        if next.exists() {
+            let key = read_key(&next)?;
+            if key.origin() == name {
+                self.publish(&key)?;
+                return Ok(key);
+            }
+            std::fs::remove_file(&next).map_err(|error| format!("{}: {error}", next.display()))?;
+        }
+        let (key, text) = LogKey::generate(name, entropy).map_err(|error| error.to_string())?;
+        write_like(&self.key, &next, text.expose())?;
+        self.publish(&key)?;
+        Ok(key)
+    }
+
+    /// Adds a public key to those that are published.
+    fn publish(&self, key: &LogKey) -> Result<(), String> {
+        let public = self.public();
+        let mut known = read_public(&public)?;
+        if !known.contains(key.verifier()) {
+            known.push(key.verifier().clone());
+            replace(&public, &policy_text(&known))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the announced key in the place of the one that signed, which is gone with that.
+    ///
+    /// # Errors
+    /// A sentence with the file and what the system said.
+    pub fn take_next(&self) -> Result<(), String> {
+        let next = self.next();
+        std::fs::rename(&next, &self.key).map_err(|error| format!("{}: {error}", next.display()))
+    }
+
     /// Makes the first key of a log of this name. What is there already is not touched.
     ///
     /// # Errors
@@ -52,15 +95,22 @@ pub struct LogKeys {
 }
 
 impl LogKeys {
-    /// Reads them.
+    /// Reads them. `latest` is the last head of the log: a key that was announced signs if it has signed that.
     ///
     /// # Errors
     /// A sentence with the file, what is wrong and what to do.
-    pub fn load(files: &LogFiles) -> Result<Self, String> {
-        let signing = read_key(&files.key)?;
+    pub fn load(files: &LogFiles, latest: Option<&SignedHead>) -> Result<Self, String> {
+        let mut signing = read_key(&files.key)?;
+        if let Some(latest) = latest
+            && files.next().exists()
+        {
+            let next = read_key(&files.next())?;
+            if latest.signers(std::slice::from_ref(next.verifier())).is_ok() {
+                signing = next;
+            }
+        }
         let public = files.public();
-        let text = std::fs::read_to_string(&public).map_err(|error| format!("{}: {error}", public.display()))?;
-        let known = read_log_lines(&text).map_err(|why| format!("{}: {why}", public.display()))?;
+        let known = read_public(&public)?;
         if !known.contains(signing.verifier()) {
             return Err(format!(
                 "{} does not name the key in {}: the public keys of a log stand there, oldest first",
@@ -72,8 +122,13 @@ impl LogKeys {
     }
 }
 
+fn read_public(path: &Path) -> Result<Vec<VerifierKey>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    read_log_lines(&text).map_err(|why| format!("{}: {why}", path.display()))
+}
+
 /// A private key of a log. The group may read it, since broker and proxy may be two users; nobody else.
-fn read_key(path: &Path) -> Result<LogKey, String> {
+pub(crate) fn read_key(path: &Path) -> Result<LogKey, String> {
     let at = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => format!("{}: {error}; make the log's key with `writ keys generate --log`", path.display()),
         _ => format!("{}: {error}", path.display()),
@@ -114,6 +169,32 @@ pub(super) fn policy_text(keys: &[VerifierKey]) -> String {
         text.push_str(&format!("log {key}\n"));
     }
     text
+}
+
+/// A new file with the mode, the owner and the group of an old one, as far as the system lets us.
+fn write_like(old: &Path, new: &Path, text: &str) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::metadata(old).map_err(|error| format!("{}: {error}", old.display()))?;
+    write_new(new, text, meta.mode() & 0o740)?;
+    let own = std::fs::metadata(new).map_err(|error| format!("{}: {error}", new.display()))?;
+    if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
+        std::os::unix::fs::chown(new, Some(meta.uid()), Some(meta.gid())).map_err(|error| {
+            format!(
+                "{}: {error}; run this as the owner of {}, so that whoever reads that key can read this one",
+                new.display(),
+                old.display()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Replaces a public file at once: whoever reads it finds the old text or the new one.
+fn replace(path: &Path, text: &str) -> Result<(), String> {
+    let new = path.with_extension("pub.new");
+    let _none_was_left = std::fs::remove_file(&new);
+    write_new(&new, text, 0o644)?;
+    std::fs::rename(&new, path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), String> {

@@ -49,7 +49,7 @@ impl HeadFile {
         match latest(heads, keys) {
             Some((_, head)) => Ok(Some(head)),
             None => Err(format!(
-                "{} holds no head that a key of this log has signed: put the right file back, or see `writ audit recover --help`",
+                "{} holds no head that a key of this log has signed: put the right file back, or see `writ store recover-log --help`",
                 self.path.display()
             )),
         }
@@ -88,6 +88,28 @@ impl HeadFile {
         }
         bytes.resize(SLOT, 0);
         file.write_all_at(&bytes, offset(slot)).map_err(told)?;
+        file.sync_data().map_err(told)
+    }
+
+    /// Puts this head in the place of whatever stands there: where a log goes on under another name.
+    ///
+    /// # Errors
+    /// A sentence with what the system said.
+    pub fn replace(&self, head: &SignedHead) -> Result<(), String> {
+        let told = |error: io::Error| self.told(&error);
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o660)
+            .open(&self.path)
+            .map_err(told)?;
+        file.lock().map_err(told)?;
+        let mut bytes = head.text().as_bytes().to_vec();
+        bytes.resize(2 * SLOT, 0);
+        file.write_all_at(&bytes, 0).map_err(told)?;
         file.sync_data().map_err(told)
     }
 

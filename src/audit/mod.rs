@@ -5,6 +5,7 @@ pub(crate) mod brief;
 pub mod bundle;
 mod checkpoint;
 mod event;
+pub mod export;
 mod files;
 mod head_file;
 mod head_line;
@@ -17,11 +18,11 @@ pub mod tree;
 pub mod verify;
 
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
-
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, Note, PolicyPart, ProviderPart, WriterPart,
+    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
 };
+pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines};
 pub use head_file::HeadFile;
 pub use head_line::{head_json, head_line, latest_head};

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::context::{At, Context};
 use super::error::CliError;
 use super::words::Algorithm;
+use crate::app;
 use crate::approval::RecordSigner;
+use crate::audit::LogKeys;
+use crate::config::Config;
 use crate::domain::name::PrincipalId;
 use crate::setup;
 use crate::token::{KeyRing, RingKey, RootKeyId, Rotation};
@@ -40,6 +43,9 @@ enum KeysCommand {
 struct Generate {
     #[command(flatten)]
     at: At,
+    /// Make the first key of the audit log instead.
+    #[arg(long, conflicts_with = "approver")]
+    log: bool,
     /// The approver that the key pair is for.
     #[arg(long, value_name = "APPROVER", requires = "out")]
     approver: Option<PrincipalId>,
@@ -55,10 +61,15 @@ struct Generate {
 ///
 /// Running processes pick the change up by themselves.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ keys rotate --config work/writ.toml\n  writ keys rotate --config work/writ.toml --days 30")]
+#[command(
+    after_help = "Examples:\n  writ keys rotate --config work/writ.toml\n  writ keys rotate --config work/writ.toml --days 30\n  writ keys rotate --config work/writ.toml --log"
+)]
 struct Rotate {
     #[command(flatten)]
     at: At,
+    /// Replace the key of the audit log instead. Both keys sign the head where they change, and the old one is gone after that.
+    #[arg(long, conflicts_with = "days")]
+    log: bool,
     /// For how many days the new key may sign.
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
@@ -83,7 +94,7 @@ struct List {
 }
 
 impl Keys {
-    pub(super) fn run(self, context: &Context) -> Result<(), CliError> {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let now = context.outside.clock.now();
         let entropy = &*context.outside.entropy;
         match self.command {
@@ -92,10 +103,24 @@ impl Keys {
                 alg,
                 out: Some(out),
                 at,
+                ..
             }) => approver_pair(context, &approver, alg, &out, &at.config),
+            KeysCommand::Generate(generate) if generate.log => {
+                let config = generate.at.load()?;
+                let name = app::log_name(&config.public_url).map_err(CliError::failed)?;
+                app::log_files(&config).generate(&name, entropy).map_err(CliError::failed)?;
+                log_key(context, &config)
+            }
             KeysCommand::Generate(generate) => {
                 let dir = generate.at.load()?.keys;
                 list(context, KeyRing::generate(&dir, now, setup::KEY_LIFETIME, entropy))
+            }
+            KeysCommand::Rotate(rotate) if rotate.log => {
+                let config = rotate.at.load()?;
+                app::rotate_log_key(&config, context.op(), &context.outside)
+                    .await
+                    .map_err(CliError::failed)?;
+                log_key(context, &config)
             }
             KeysCommand::Rotate(rotate) => {
                 let rotation = Rotation {
@@ -108,6 +133,24 @@ impl Keys {
             KeysCommand::List(list_) => list(context, KeyRing::load(&list_.at.load()?.keys)),
         }
     }
+}
+
+/// The public keys of the log, oldest first; the last one signs.
+fn log_key(context: &Context, config: &Config) -> Result<(), CliError> {
+    let files = app::log_files(config);
+    let keys = LogKeys::load(&files, None).map_err(CliError::failed)?;
+    let public = files.public().display().to_string();
+    let signs = keys.signing.verifier().to_string();
+    context.out.answer(
+        &json!({ "log": keys.signing.origin().as_str(), "signs": signs, "public_keys_file": public }),
+        |out| {
+            out.pairs(&[
+                ("log", keys.signing.origin().to_string()),
+                ("signs", signs.clone()),
+                ("public keys", public.clone()),
+            ])
+        },
+    )
 }
 
 fn approver_pair(context: &Context, approver: &PrincipalId, alg: Algorithm, out: &Path, config: &Path) -> Result<(), CliError> {

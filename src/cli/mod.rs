@@ -144,7 +144,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Serve(command) => command.run(context).await,
         Command::Config(command) => command.run(context).await,
         Command::Sandbox(command) => command.run(context).await,
-        Command::Keys(command) => command.run(context),
+        Command::Keys(command) => command.run(context).await,
         Command::Client(command) => command.run(context).await,
         Command::Approver(command) => command.run(context).await,
         Command::Draft(command) => command.run(context).await,

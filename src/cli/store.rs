@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::context::{At, Context};
 use super::error::CliError;
+use crate::app;
 use crate::domain::time::Timestamp;
 use crate::store::intent::{AcceptClock, ClockAccepted};
 use crate::store::{Rejection, StoreError};
@@ -25,6 +26,39 @@ pub(super) struct StoreArgs {
 enum StoreCommand {
     Backup(Backup),
     AcceptClock(AcceptClockArgs),
+    RecoverLog(RecoverLog),
+}
+
+/// Go on with the audit log under another name, after the database was restored from a backup or the head file was lost.
+///
+/// What was signed under the old name stays valid; under the new one nothing can contradict it. First stop every process, restore the database,
+/// and keep the old head file: its head says how many events are lost. Whoever verifies the log needs the new public key, which is added to
+/// `log.pub`. Nothing is changed unless what the database holds is a log that its key has signed.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  writ store recover-log --config work/writ.toml")]
+struct RecoverLog {
+    #[command(flatten)]
+    at: At,
+}
+
+impl RecoverLog {
+    fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = self.at.load()?;
+        app::find_store(&config).map_err(CliError::failed)?;
+        let recovered = app::recover_log(&config, &context.op(), &context.outside).map_err(CliError::failed)?;
+        let before = recovered.before.as_ref();
+        let value = json!({
+            "origin": recovered.origin.as_str(), "size": recovered.size,
+            "before": before.map(|head| json!({ "origin": head.origin, "size": head.size, "root": head.root })),
+        });
+        context.out.answer(&value, |_| {
+            let before = before.map_or_else(
+                || "the head before is not known".to_owned(),
+                |head| format!("the last head before was that of {} with {} events", head.origin, head.size),
+            );
+            format!("the log goes on as {} with {} events; {before}", recovered.origin, recovered.size)
+        })
+    }
 }
 
 /// Copy the store to a new file, consistent and compact, while writ runs.
@@ -91,6 +125,7 @@ impl StoreArgs {
         let backup = match self.command {
             StoreCommand::Backup(backup) => backup,
             StoreCommand::AcceptClock(accept) => return accept.run(context).await,
+            StoreCommand::RecoverLog(recover) => return recover.run(context),
         };
         let to = backup.to.display().to_string();
         if let Some(dir) = backup.to.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {

@@ -21,7 +21,7 @@ async fn a_process_that_can_work_says_so() {
         .iter()
         .map(|c| c["name"].as_str().unwrap())
         .collect();
-    assert_eq!(checks, ["store", "clock", "disk", "signing_key", "verifying_key"]);
+    assert_eq!(checks, ["store", "clock", "disk", "log", "signing_key", "verifying_key"]);
 }
 
 #[tokio::test]

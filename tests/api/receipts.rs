@@ -13,7 +13,7 @@ fn keys(world: &World) -> Vec<VerifierKey> {
         key: world.config.audit_key.clone(),
         head: world.config.audit_head.clone(),
     };
-    LogKeys::load(&files).unwrap().known
+    LogKeys::load(&files, None).unwrap().known
 }
 
 /// The event of an answer, once its receipt shows that it is in the log.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use writ::app;
+use writ::config::Config;
 use writ::domain::lifecycle::{ApprovalTransition, CredentialTransition, DraftTransition, ExecutionTransition, StopTransition};
 use writ::sandbox::RefundStatus;
-use writ::store::Store as _;
+use writ::store::Store;
 use writ::store::record::AttemptRecord;
-use writ::store::sqlite::SqliteStore;
 use writ::store::stop::{StopFilter, Stops};
 
 use super::world::World;
@@ -46,8 +47,7 @@ pub async fn look(world: &World, point: &str, over: bool) -> Found {
     if !over {
         wrong.push("it did not come to its end in time".to_owned());
     }
-    let path = world.made.config.parent().unwrap().join("data/writ.db");
-    let store = SqliteStore::open(&path, world.outside.clock.clone(), world.outside.entropy.clone()).unwrap();
+    let store = app::open_store(&Config::load(&world.made.config).unwrap(), &world.outside).unwrap();
     let made: Vec<_> = world.sandbox.refunds(world.charge());
     let ours: Vec<_> = made.iter().filter(|refund| refund.metadata.contains_key("writ_draft")).collect();
     let held = ours
@@ -95,7 +95,7 @@ pub async fn look(world: &World, point: &str, over: bool) -> Found {
             wire.len()
         ));
     }
-    let events = events(&store).await;
+    let events = events(&*store).await;
     for credential in events
         .iter()
         .filter_map(|e| e["credential"]["id"].as_str())
@@ -115,7 +115,7 @@ pub async fn look(world: &World, point: &str, over: bool) -> Found {
     }
 }
 
-async fn events(store: &SqliteStore) -> Vec<Value> {
+async fn events(store: &dyn Store) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
         let page = store.events(all.len() as u64, 500).await.unwrap();

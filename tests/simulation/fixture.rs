@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio_util::task::TaskTracker;
 use writ::app::{self, Outside as AppOutside};
 use writ::approval::RecordSigner;
+use writ::audit::LogFiles;
 use writ::backend::{Backends, Clients, Need, SHIPPED, Wire, relocated};
 use writ::broker::{self, Broker};
 use writ::config::{self, Config};
@@ -20,7 +21,7 @@ use writ::policy::Policy;
 use writ::proxy::{self, Proxy};
 use writ::setup::{self, Approvers, Endpoint, Options};
 use writ::store::Store as _;
-use writ::store::health::ClockState;
+use writ::store::health::{ClockState, Reserve};
 use writ::store::sqlite::SqliteStore;
 use writ::token::{KeyRing, KeySet, PUBLIC_KEYS_FILE, Verifier};
 
@@ -90,6 +91,9 @@ pub struct Fixture {
     tables: Vec<String>,
     /// Those that are not empty at the beginning.
     filled: Vec<String>,
+    log: LogFiles,
+    /// What the log's head file held at the beginning.
+    head: Vec<u8>,
 }
 
 /// One life of a process.
@@ -212,11 +216,13 @@ impl Fixture {
                 .execute("VACUUM INTO ?1", [to.to_str().unwrap()])
                 .unwrap();
         }
+        let log = app::log_files(&config);
+        let head = std::fs::read(&log.head).unwrap();
         let processes: Vec<Process> = (0..WORKERS)
             .map(|_| {
                 let clock = Arc::new(WallClock::new(outside.clone()));
                 let entropy = Arc::new(Bytes::new(0));
-                let store = SqliteStore::open(&path, clock.clone(), entropy.clone()).unwrap();
+                let store = SqliteStore::open(&path, &Reserve::default(), log.clone(), clock.clone(), entropy.clone()).unwrap();
                 Process {
                     store: Arc::new(store),
                     clock,
@@ -230,7 +236,7 @@ impl Fixture {
             let sql = format!("SELECT 1 FROM template.{table}");
             cleaner.prepare(&sql).unwrap().exists([]).unwrap()
         };
-        let filled = tables.iter().filter(is_filled).cloned().collect();
+        let filled = tables.iter().filter(is_filled).map(|table| fill(&cleaner, table)).collect();
         let client = |id: &str| created.clients.iter().find(|(c, _)| c.id.as_str() == id).unwrap().0.clone();
         let signer = |id: &&str| {
             let (_, path) = created.approvers.iter().find(|(who, _)| who.as_str() == *id).unwrap();
@@ -259,6 +265,8 @@ impl Fixture {
             cleaner,
             tables,
             filled,
+            log,
+            head,
             _made: made,
             _database: database,
         }
@@ -287,14 +295,14 @@ impl Fixture {
                 .execute([])
                 .unwrap();
         }
-        for table in &self.filled {
-            self.cleaner
-                .prepare_cached(&format!("INSERT INTO main.{table} SELECT * FROM template.{table}"))
-                .unwrap()
-                .execute([])
-                .unwrap();
+        for fill in &self.filled {
+            self.cleaner.prepare_cached(fill).unwrap().execute([]).unwrap();
         }
         self.cleaner.execute_batch("COMMIT").unwrap();
+        std::fs::write(&self.log.head, &self.head).unwrap();
+        for process in &self.processes {
+            process.store.reread_log();
+        }
         for process in &self.processes {
             self.beat(process);
         }
@@ -394,6 +402,13 @@ fn cleaner(path: &Path, template: &Path) -> Connection {
     cleaner.busy_timeout(Duration::from_secs(5)).unwrap();
     cleaner.execute("ATTACH ?1 AS template", [template.to_str().unwrap()]).unwrap();
     cleaner
+}
+
+/// The statement that takes a table's rows from the template; columns that follow from others are not written.
+fn fill(connection: &Connection, table: &str) -> String {
+    let sql = "SELECT group_concat(name) FROM pragma_table_info(?1)";
+    let columns: String = connection.query_row(sql, [table], |row| row.get(0)).unwrap();
+    format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM template.{table}")
 }
 
 /// Every table that a schedule can change.

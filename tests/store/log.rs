@@ -207,7 +207,8 @@ async fn an_event_says_everything_that_is_known(world: World) {
         "execution.confirm_applied",
     ] {
         let event = of(kind);
-        assert_eq!(event["v"], 1);
+        assert_eq!(event["v"], 2);
+        assert_eq!(event["origin"], "writ.test/audit");
         assert_eq!(event["actor"]["id"], "orchestrator-1", "{kind}");
         assert!(event["request_id"].as_str().unwrap().starts_with("req_"), "{kind}");
         assert_eq!(event["tenant"], "acme", "{kind}");

@@ -9,9 +9,10 @@ mod races;
 mod random;
 mod registry;
 mod results;
+mod sealed;
 mod sqlite;
 mod stops;
-mod world;
+pub mod world;
 
 /// Runs each check over one connection, and over two that take turns.
 macro_rules! over_one_and_two_connections {

@@ -13,10 +13,11 @@ use writ::store::sqlite::{OpenError, SqliteStore};
 use writ::store::{Rejection, StoreError};
 
 use super::world::*;
+use crate::support::log::{log_beside, open_store};
 use crate::support::{ManualClock, SeededEntropy};
 
 fn try_open(file: &Path) -> Result<SqliteStore, OpenError> {
-    SqliteStore::open(file, Arc::new(ManualClock::new()), Arc::new(SeededEntropy::new(2)))
+    open_store(file, Arc::new(ManualClock::new()), Arc::new(SeededEntropy::new(2)))
 }
 
 fn raw(world: &World) -> Connection {
@@ -274,6 +275,15 @@ async fn a_backup_opens_and_equals_and_overwrites_nothing() {
     let execution = world.indeterminate().await;
     let copy = world.file.with_file_name("copy.db");
     world.store().backup(&copy).await.unwrap();
+    // The copy goes on under the key of the original, from the head of that moment.
+    let (from, to) = (log_beside(&world.file), log_beside(&copy));
+    for (from, to) in [
+        (from.key.clone(), to.key.clone()),
+        (from.public(), to.public()),
+        (from.head, to.head),
+    ] {
+        std::fs::copy(from, to).unwrap();
+    }
     let store = open(&copy, &world.clock, &world.entropy);
     assert_eq!(store.execution(execution.id).await.unwrap(), Some(execution));
     assert_eq!(store.events(0, 1000).await.unwrap(), world.store().events(0, 1000).await.unwrap());

@@ -26,10 +26,10 @@ use writ::store::intent::{
 use writ::store::record::{
     ApproverEntry, AttemptResult, ClientEntry, CredentialRecord, DraftRecord, ExecutionRecord, LookUpRecord, SignedRecord, StoredVerdict,
 };
-use writ::store::sqlite::SqliteStore;
 use writ::store::stop::{LiftStop, PlaceStop, RevokeApproval, StopRecord, StopStanding};
 use writ::store::{Applied, Op, Rejection, Store, StoreError};
 
+use crate::support::log::open_store;
 use crate::support::{ManualClock, SeededEntropy};
 
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub struct World {
 }
 
 pub fn open(file: &std::path::Path, clock: &Arc<ManualClock>, entropy: &Arc<SeededEntropy>) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(file, Arc::<ManualClock>::clone(clock), Arc::<SeededEntropy>::clone(entropy)).unwrap())
+    Arc::new(open_store(file, Arc::<ManualClock>::clone(clock), Arc::<SeededEntropy>::clone(entropy)).unwrap())
 }
 
 impl World {

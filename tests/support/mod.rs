@@ -4,6 +4,7 @@ pub mod answers;
 pub mod attempts;
 pub mod certificates;
 pub mod listening;
+pub mod log;
 pub mod peers;
 pub mod people;
 pub mod servers;

@@ -3,6 +3,8 @@
 //! A clock that is further behind than [`TOLERANCE`] was set back, or another process's is ahead. It is told once, as an event; nothing new
 //! begins until it is past what is written down; what has begun goes on.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, named_params};
 
 use super::Tools;
@@ -14,6 +16,9 @@ use crate::audit::{ClockPart, EventBody, EventKind, EventOutcome, Note};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
 use crate::store::health::{ClockState, TOLERANCE};
+
+/// After this long without an event the log says that it lives: a head that nobody renews is an alarm to whoever watches it.
+const HEARTBEAT: Duration = Duration::from_secs(600);
 
 /// The states whose leases and next looks count on.
 pub(super) const OPEN: &[ExecutionState] = &[
@@ -95,6 +100,18 @@ pub(super) fn latest(connection: &Connection) -> Result<Timestamp, Failure> {
 pub(super) fn beat(connection: &Connection, tools: &Tools) -> Result<Ran<()>, Failure> {
     let mut statement = connection.prepare_cached("UPDATE probe SET at = max(at, ?1), n = n + 1")?;
     statement.execute([tools.clock.now().millis()])?;
+    let last: Option<i64> = rows::value(
+        connection,
+        "SELECT max(at) FROM (SELECT at FROM event ORDER BY seq DESC LIMIT 1)",
+        [],
+    )?;
+    let is_quiet = last.is_some_and(|at| Timestamp::from_millis(at).plus(HEARTBEAT) <= tools.clock.now());
+    if is_quiet && tools.pulse.health().pause().is_none() {
+        let mut step = Step::for_system(connection, tools);
+        let body = step.event(EventKind::Note(Note::LogHeartbeat));
+        step.emit(body)?;
+        return Ok(Ran::told(step));
+    }
     Ok(Ran::quiet((), Wrote::Rows))
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rusqlite::Connection;
 
@@ -50,6 +51,9 @@ impl Around for Keeper {
 
     fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure> {
         self.tools.pulse.disk(free(&self.path));
+        if self.tools.reread_log.swap(false, Ordering::SeqCst) {
+            self.seal = self.seal.reread(connection, self.tools.clock.now())?;
+        }
         self.seal.catch_up(connection)?;
         self.tools.writer.begin(self.seal.origin(), self.seal.size(), self.seal.own());
         self.watch.look(connection, &self.tools)

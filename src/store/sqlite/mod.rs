@@ -19,6 +19,7 @@ mod outcome;
 mod pulse;
 mod read;
 mod readers;
+mod recover;
 mod registry;
 mod rescue;
 mod results;
@@ -39,6 +40,7 @@ mod writer_mark;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use rusqlite::TransactionBehavior;
@@ -48,6 +50,7 @@ use tokio::sync::watch;
 
 pub use connection::OpenError;
 pub use evidence::Evidence;
+pub use recover::Recovered;
 
 use self::failure::Failure;
 use self::keeper::Keeper;
@@ -87,6 +90,8 @@ struct Tools {
     entropy: Arc<dyn Entropy>,
     pulse: Pulse,
     writer: WriterMark,
+    /// The log's key and head are to be read anew.
+    reread_log: AtomicBool,
 }
 
 /// A store in one file, which other processes may have open at the same time.
@@ -107,31 +112,12 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, or creates it, with the key and the head of its log beside it, for tests and trials: a key is made if there is none.
-    ///
-    /// # Errors
-    /// [`OpenError`] if the library is too old, or the file is newer than this program, another program's, damaged or not writable.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        let log = LogFiles {
-            key: path.with_extension("log.key"),
-            head: path.with_extension("log.head"),
-        };
-        if !log.key.exists() {
-            let name = "writ.test/audit"
-                .parse()
-                .map_err(|error: crate::audit::LogKeyError| error.to_string());
-            let made = name.and_then(|name| log.generate(&name, &*entropy));
-            made.map_err(|why| OpenError::log(path, SealError::Keys(why)))?;
-        }
-        Self::open_with(path, &Reserve::default(), log, clock, entropy)
-    }
-
     /// Opens the file, or creates it; brings its schema up to date and checks it, and checks that its log extends the head that was signed last.
     ///
     /// # Errors
     /// [`OpenError`] if the library is too old, the file is newer than this program, another program's, damaged or not writable, or its log is not
     /// the one that was signed.
-    pub fn open_with(
+    pub fn open(
         path: &Path,
         reserve: &Reserve,
         log: LogFiles,
@@ -148,6 +134,7 @@ impl SqliteStore {
             entropy,
             pulse: Pulse::new(reserve.low_water),
             writer,
+            reread_log: AtomicBool::new(false),
         });
         let keeper = Keeper::new(path, seal, Arc::clone(&tools));
         let writer = Writer::start(path, changes.clone(), Arc::clone(&tally), keeper)?;
@@ -164,6 +151,25 @@ impl SqliteStore {
             tally,
             rescue: Arc::new(Rescue::new(path, reserve)),
         })
+    }
+
+    /// Begins the log of a file anew under another name, after the file was taken back or its head was lost. Nobody else may have it open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the file cannot be opened, or what it holds is not a log that a key of `files` has signed.
+    pub fn recover(
+        path: &Path,
+        files: &LogFiles,
+        op: &Op,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Recovered, OpenError> {
+        recover::recover(path, files, op, clock, entropy)
+    }
+
+    /// Reads the log's key and head anew before the next transaction, as a start does: after somebody has put them in place.
+    pub fn reread_log(&self) {
+        self.tools.reread_log.store(true, Ordering::SeqCst);
     }
 
     async fn once<I, T>(

@@ -10,7 +10,7 @@ use rusqlite::{Connection, named_params};
 use super::failure::Failure;
 use super::step::whole;
 use crate::audit::tree::{Edge, Hash, HashReader, Node, TreeError, leaf_hash};
-use crate::audit::{HeadFile, LogFiles, LogKeys, SignedHead};
+use crate::audit::{HeadFile, LogFiles, LogKey, LogKeys, SignedHead, read_key};
 use crate::domain::time::Timestamp;
 
 /// Why nothing may be signed.
@@ -24,12 +24,12 @@ pub(super) enum SealError {
     Head(String),
     /// The database has heads and the file has none.
     #[error(
-        "the log's head file {0} is missing, so that nobody can tell whether the database was taken back: put the file back, or see `writ audit recover --help`"
+        "the log's head file {0} is missing, so that nobody can tell whether the database was taken back: put the file back, or see `writ store recover-log --help`"
     )]
     HeadMissing(String),
     /// The database is older than the head.
     #[error(
-        "the log was taken back: the head that was signed last covers {signed} events and the database has {found}; see `writ audit recover --help`"
+        "the log was taken back: the head that was signed last covers {signed} events and the database has {found}; see `writ store recover-log --help`"
     )]
     RolledBack {
         /// By the head.
@@ -56,6 +56,12 @@ pub(super) enum SealError {
         /// By the key.
         expected: String,
     },
+    /// Nothing to go on from.
+    #[error("the database has no signed head: there is no log to go on with")]
+    NoHead,
+    /// The event could not be written.
+    #[error("the log's recovery cannot be written down: {0}")]
+    Recover(String),
     /// The numbers do not fit.
     #[error("the tree over the log cannot be extended: {0}")]
     Tree(#[from] TreeError),
@@ -84,6 +90,8 @@ pub(super) struct Seal {
     edge: Edge,
     /// What the running transaction makes of it, if it is committed.
     pending: Option<(Edge, SignedHead)>,
+    /// The key that signs from the running transaction on, if that replaces it.
+    next: Option<LogKey>,
     /// A head that is signed and not yet in the file.
     unwritten: Option<SignedHead>,
     /// How many events this process has committed.
@@ -93,10 +101,10 @@ pub(super) struct Seal {
 impl Seal {
     /// Reads keys and head, and brings the tree up to the events, inside a transaction: whatever the database holds must extend the head.
     pub(super) fn open(connection: &Connection, files: LogFiles, now: Timestamp) -> Result<Self, SealError> {
-        let keys = LogKeys::load(&files).map_err(SealError::Keys)?;
+        let latest = latest(connection)?;
+        let keys = LogKeys::load(&files, latest.as_ref()).map_err(SealError::Keys)?;
         let head_file = HeadFile::at(files.head.clone());
         let head = head_file.read(&keys.known).map_err(SealError::Head)?;
-        let latest = latest(connection)?;
         let found = size(connection)?;
         let mut seal = Self {
             files,
@@ -104,6 +112,7 @@ impl Seal {
             head_file,
             edge: Edge::default(),
             pending: None,
+            next: None,
             unwritten: None,
             own: 0,
         };
@@ -140,9 +149,16 @@ impl Seal {
         Ok(seal)
     }
 
+    /// As a start reads it.
+    pub(super) fn reread(&self, connection: &Connection, now: Timestamp) -> Result<Self, SealError> {
+        let fresh = Self::open(connection, self.files.clone(), now)?;
+        Ok(Self { own: self.own, ..fresh })
+    }
+
     /// Takes in what was committed since, by another process or by a commit of this one that had left doubt, if its head is signed.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), SealError> {
         let doubtful = self.pending.take();
+        self.next = None;
         let found = size(connection)?;
         let known = self.edge.size();
         if found == known {
@@ -155,11 +171,12 @@ impl Seal {
         let Some(head) = latest(connection)?.filter(|head| head.size() == found) else {
             return Err(unsigned);
         };
-        if head.signers(&self.keys.known).is_err() {
-            // The key may have been replaced meanwhile.
-            self.keys = LogKeys::load(&self.files).map_err(SealError::Keys)?;
-            head.signers(&self.keys.known).map_err(|_| unsigned)?;
+        let rotated = is_rotated(connection, known)?;
+        if rotated || head.signers(&self.keys.known).is_err() {
+            // The key was replaced meanwhile, or may have been.
+            self.keys = LogKeys::load(&self.files, Some(&head)).map_err(SealError::Keys)?;
         }
+        head.signers(&self.keys.known).map_err(|_| unsigned)?;
         let mut edge = self.edge.clone();
         for leaf in leaves(connection, known)? {
             edge.push(leaf)?;
@@ -169,9 +186,6 @@ impl Seal {
         }
         if edge.root()? != head.root() {
             return Err(SealError::Forked(found));
-        }
-        if is_rotated(connection, known)? {
-            self.keys = LogKeys::load(&self.files).map_err(SealError::Keys)?;
         }
         self.edge = edge;
         self.unwritten = Some(head);
@@ -207,10 +221,42 @@ impl Seal {
         for leaf in leaves {
             write_nodes(connection, &edge.push(*leaf)?)?;
         }
-        let head = SignedHead::sign(edge.size(), edge.root()?, &[&self.keys.signing])?;
-        write_head(connection, &head, now, false)?;
+        let next = if is_rotated(connection, self.edge.size())? {
+            let next = read_key(&self.files.next()).map_err(SealError::Keys)?;
+            if next.origin() != self.keys.signing.origin() {
+                return Err(SealError::Keys(format!(
+                    "{} is the key of another log",
+                    self.files.next().display()
+                )));
+            }
+            Some(next)
+        } else {
+            None
+        };
+        // Where the key is replaced both sign: who trusts the old one learns the new one, and nobody who has only one can do it.
+        let keys: Vec<&LogKey> = [Some(&self.keys.signing), next.as_ref()].into_iter().flatten().collect();
+        let head = SignedHead::sign(edge.size(), edge.root()?, &keys)?;
+        write_head(connection, &head, now, next.is_some())?;
+        self.next = next;
         self.pending = Some((edge, head));
         Ok(())
+    }
+
+    /// Puts the events after the first `size` into the tree of a log that goes on under another name, and signs its first head with that name's key.
+    pub(super) fn begin_anew(
+        connection: &Connection,
+        size: u64,
+        leaves: &[Hash],
+        key: &LogKey,
+        now: Timestamp,
+    ) -> Result<SignedHead, SealError> {
+        let mut edge = Edge::read(size, &Nodes(connection))?;
+        for leaf in leaves {
+            write_nodes(connection, &edge.push(*leaf)?)?;
+        }
+        let head = SignedHead::sign(edge.size(), edge.root()?, &[key])?;
+        write_head(connection, &head, now, true)?;
+        Ok(head)
     }
 
     /// The transaction was committed: from here on this is the log.
@@ -218,6 +264,12 @@ impl Seal {
         if let Some((edge, head)) = self.pending.take() {
             self.own += edge.size() - self.edge.size();
             self.edge = edge;
+            if let Some(next) = self.next.take() {
+                if !self.keys.known.contains(next.verifier()) {
+                    self.keys.known.push(next.verifier().clone());
+                }
+                self.keys.signing = next;
+            }
             self.unwritten = Some(head);
         }
     }
@@ -253,7 +305,7 @@ pub(super) fn latest(connection: &Connection) -> rusqlite::Result<Option<SignedH
 }
 
 /// The hashes of the events from this one on, from their bytes.
-fn leaves(connection: &Connection, from: u64) -> rusqlite::Result<Vec<Hash>> {
+pub(super) fn leaves(connection: &Connection, from: u64) -> rusqlite::Result<Vec<Hash>> {
     let mut statement = connection.prepare_cached("SELECT body FROM event WHERE seq >= ?1 ORDER BY seq")?;
     let found = statement.query_map([whole(from)], |row| Ok(leaf_hash(row.get_ref(0)?.as_bytes()?)))?;
     found.collect()

@@ -1,0 +1,8 @@
+//! The log in other people's formats.
+
+mod csv;
+mod documented;
+mod jsonl;
+mod ocsf;
+mod page;
+mod samples;
