@@ -270,7 +270,12 @@ impl App {
     /// The same process, which prints the log's heads to `out` while it serves, in the format of its log.
     #[must_use]
     pub fn printing_heads(self, out: impl std::io::Write + Send + 'static) -> Self {
-        let printer = HeadPrinter::new(self.store.clone(), self.outside.clock.clone(), self.config.log_format, Box::new(out));
+        let printer = HeadPrinter::new(
+            self.store.clone(),
+            self.outside.clock.clone(),
+            self.config.log_format,
+            Box::new(out),
+        );
         Self {
             printer: Some(printer),
             ..self

@@ -20,7 +20,8 @@ pub fn head_line(head: &SignedHead, at: Timestamp) -> String {
 #[must_use]
 pub fn head_json(head: &SignedHead, at: Timestamp) -> String {
     let (origin, root) = (head.origin().as_str(), head.root().to_string());
-    json!({ "head": { "origin": origin, "size": head.size(), "root": root, "time": at.to_string(), "signature": signature(head) } }).to_string()
+    json!({ "head": { "origin": origin, "size": head.size(), "root": root, "time": at.to_string(), "signature": signature(head) } })
+        .to_string()
 }
 
 /// The first signature beneath it, which is the log's own.
@@ -95,7 +96,9 @@ mod tests {
 
     fn heads() -> (LogKey, Vec<SignedHead>) {
         let (key, _) = LogKey::generate(&"broker.example/audit".parse().unwrap(), &Zero).unwrap();
-        let made = (1..4).map(|size| SignedHead::sign(size, Hash([size as u8; 32]), &[&key]).unwrap()).collect();
+        let made = (1..4)
+            .map(|size| SignedHead::sign(size, Hash([size as u8; 32]), &[&key]).unwrap())
+            .collect();
         (key, made)
     }
 

@@ -71,7 +71,9 @@ mod tests {
         ] {
             assert!(matches!(understood(status, body), Said::Refused(_)), "{status} {body:?}");
         }
-        let Said::Refused(shown) = understood(500, b"\x1b[2Jgone") else { panic!() };
+        let Said::Refused(shown) = understood(500, b"\x1b[2Jgone") else {
+            panic!()
+        };
         assert!(!shown.contains('\x1b'), "{shown:?}");
     }
 

@@ -136,7 +136,11 @@ impl Witnesses {
     /// Until when the cosignatures of enough of them count; `None` while there are too few.
     fn fresh_until(&self) -> Option<Timestamp> {
         let seen = self.seen();
-        let mut times: Vec<Timestamp> = seen.iter().filter(|one| one.disagrees.is_none()).filter_map(|one| one.cosigned).collect();
+        let mut times: Vec<Timestamp> = seen
+            .iter()
+            .filter(|one| one.disagrees.is_none())
+            .filter_map(|one| one.cosigned)
+            .collect();
         times.sort_unstable_by(|a, b| b.cmp(a));
         let last = times.get(self.settings.quorum.checked_sub(1)?)?;
         Some(last.plus(self.settings.max_age))
@@ -222,7 +226,11 @@ impl Witnesses {
             }
             Outcome::Failed(why) => {
                 if !failed {
-                    tracing::warn!(witness = name, why, "the witness did not cosign the log; it is asked again, and told when it does");
+                    tracing::warn!(
+                        witness = name,
+                        why,
+                        "the witness did not cosign the log; it is asked again, and told when it does"
+                    );
                 }
                 one.fails = true;
             }
@@ -321,7 +329,10 @@ async fn ask(
         match said {
             Said::Lines(lines) => return judged(witness, clock, head, &lines, asked, known),
             Said::Stands(size) if Some(size) == known => {
-                return (known, Outcome::Failed(format!("it says that it knows {size} events, and that it does not")));
+                return (
+                    known,
+                    Outcome::Failed(format!("it says that it knows {size} events, and that it does not")),
+                );
             }
             Said::Stands(size) => known = Some(size),
             Said::Inconsistent => return (known, Outcome::Disagrees("inconsistent")),
@@ -348,7 +359,10 @@ fn judged(
             }
             (Some(head.size()), Outcome::Cosigned { head: cosigned, asked })
         }
-        Err(error) => (known, Outcome::Failed(format!("its answer is no cosignature of this head: {error}"))),
+        Err(error) => (
+            known,
+            Outcome::Failed(format!("its answer is no cosignature of this head: {error}")),
+        ),
     }
 }
 

@@ -65,7 +65,10 @@ impl Settings {
         let words = [("none", Require::None), ("any", Require::Any), ("quorum", Require::Quorum)];
         let require = audit.maybe_word("require", &words).unwrap_or_default();
         if witnesses.len() > MAX_WITNESSES {
-            audit.wrong("witness", format!("there are {}: at most {MAX_WITNESSES} are asked", witnesses.len()));
+            audit.wrong(
+                "witness",
+                format!("there are {}: at most {MAX_WITNESSES} are asked", witnesses.len()),
+            );
         }
         for (n, one) in witnesses.iter().enumerate() {
             if witnesses.iter().take(n).any(|other| other.key == one.key) {
@@ -104,7 +107,9 @@ fn read_one(section: Section<'_>) -> Option<WitnessAt> {
     let url = section.text("url", "the witness's submission prefix, such as `https://witness.example`");
     let url = url.and_then(|text| {
         let shown = without_secrets(text);
-        let parsed = Url::parse(text).ok().filter(|url| url.has_host() && url.query().is_none() && url.fragment().is_none());
+        let parsed = Url::parse(text)
+            .ok()
+            .filter(|url| url.has_host() && url.query().is_none() && url.fragment().is_none());
         let Some(url) = parsed.filter(|url| url.username().is_empty() && url.password().is_none()) else {
             section.wrong("url", format!("`{shown}` is not an address such as `https://witness.example`"));
             return None;
@@ -113,14 +118,20 @@ fn read_one(section: Section<'_>) -> Option<WitnessAt> {
             "https" => Some(url),
             "http" if is_here(&url) => Some(url),
             _ => {
-                section.wrong("url", format!("`{shown}` is not https: only a witness on this machine, at 127.0.0.1 or [::1], is asked without"));
+                section.wrong(
+                    "url",
+                    format!("`{shown}` is not https: only a witness on this machine, at 127.0.0.1 or [::1], is asked without"),
+                );
                 None
             }
         }
     });
     let key: Option<VerifierKey> = section.parsed("vkey", "the witness's key, as `name+id+key`");
     if key.as_ref().is_some_and(|key| !key.is_witness()) {
-        section.wrong("vkey", "is a log's key: a witness's is of type 4, and its base64 begins with `BA`, `BB`, `BC` or `BD`");
+        section.wrong(
+            "vkey",
+            "is a log's key: a witness's is of type 4, and its base64 begins with `BA`, `BB`, `BC` or `BD`",
+        );
     }
     section.close();
     Some(WitnessAt { url: url?, key: key? })

@@ -29,7 +29,11 @@ impl Write for Printed {
 
 impl Printed {
     fn lines(&self) -> Vec<String> {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap().lines().map(str::to_owned).collect()
+        String::from_utf8(self.0.lock().unwrap().clone())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     async fn until(&self, count: usize) {

@@ -33,7 +33,12 @@ async fn nothing_but_its_own_good_signature_of_this_head_and_of_now_counts() {
         witness.will(std::slice::from_ref(&act));
         look(&world).await;
         let refused = world.exchange(&draft).await;
-        assert_eq!((refused.status, refused.code()), (503, "audit_unavailable"), "{act:?}: {}", refused.body);
+        assert_eq!(
+            (refused.status, refused.code()),
+            (503, "audit_unavailable"),
+            "{act:?}: {}",
+            refused.body
+        );
         assert_eq!(head(&world).await.line_count(), 1, "{act:?}");
     }
     witness.will(&[Act::Signs]);

@@ -97,7 +97,11 @@ async fn a_witness_is_shown_that_the_log_has_only_grown_since_what_it_says_itsel
     let olds: Vec<u64> = shown.iter().map(|(old, _, _)| *old).collect();
     assert_eq!(olds, [0, size, 0, size], "after a restart it asks the witness");
     for (old, proof, later) in shown {
-        let earlier = if old == 0 { writ::audit::tree::Edge::default().root().unwrap() } else { first.root() };
+        let earlier = if old == 0 {
+            writ::audit::tree::Edge::default().root().unwrap()
+        } else {
+            first.root()
+        };
         check_consistency(&proof, (old, earlier), (later.size(), later.root())).unwrap();
     }
 }
@@ -162,7 +166,10 @@ fn what_is_wrong_with_witnesses_is_said_at_once() {
     for (more, said) in [
         ("require = \"any\"\n".to_owned(), "audit.require: there is no [[audit.witness]]"),
         (format!("require = \"always\"\n{good}"), "audit.require: `always` is not known"),
-        (format!("quorum = 2\n{good}"), "audit.quorum: expected from 1 to the number of witnesses, which is 1"),
+        (
+            format!("quorum = 2\n{good}"),
+            "audit.quorum: expected from 1 to the number of witnesses, which is 1",
+        ),
         (format!("quorum = 0\n{good}"), "audit.quorum"),
         (format!("require = \"any\"\nquorum = 1\n{good}"), "audit.quorum: means nothing"),
         (format!("max_age = \"5s\"\n{good}"), "audit.max_age"),
