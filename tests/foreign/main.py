@@ -123,12 +123,24 @@ def at_the_witness(writ, witness, middle, good, stolen, stranger):
     return caught, len(attempts) + len(copies)
 
 
-def by_the_page(writ, peers, scratch):
+def by_the_page(writ, witness, peers, scratch):
     """The script of docs/evidence.md, as it stands there, on the bundle of a case: good, and changed. Gives how many it refused of how many."""
     page = (pathlib.Path(__file__).parents[2] / "docs/evidence.md").read_text()
     script = scratch / "check.py"
     script.write_text(page.split("```python\n")[1].split("```")[0])
     writ.run("audit", "export", "--case", "case-1", "--format", "bundle", "--out", str(scratch / "case"))
+    # What is newest nobody has cosigned yet; the newest that somebody has goes along.
+    tries = iter(range(100))
+
+    def ahead_of_the_next_look():
+        n = next(tries)
+        writ.propose("case-4", 900 + n)
+        writ.run("audit", "export", "--range", "0..0", "--format", "bundle", "--out", str(scratch / f"now-{n}"))
+        return len(lines((scratch / f"now-{n}/checkpoint").read_text())) == 1 and scratch / f"now-{n}"
+
+    now = waited("an export whose head nobody has cosigned yet", ahead_of_the_next_look)
+    with_witness = ["--trust", str(writ.dir / "keys/log.pub"), "--witness", witness.vkey, "--max-age", "15m"]
+    expect(bool(writ.run("audit", "verify", str(now), *with_witness, config=False)), "a head before it is, and goes along")
     path = os.pathsep.join([str(peers / "venv312/bin"), os.environ["PATH"]])
 
     def check(bundle, key):
@@ -217,7 +229,7 @@ def main():
                 expect(False, f"nobody is asked: {name}")
         print("what is shown to the witness")
         caught, shown = at_the_witness(writ, witness, middle, good, stolen, stranger)
-        page = by_the_page(writ, peers, scratch)
+        page = by_the_page(writ, witness, peers, scratch)
         accept += 1
         reject = sum(all(table.values()) for table in tables) + (caught == shown)
         for fault in faults:
