@@ -3,6 +3,7 @@
 mod check;
 mod converse;
 mod descriptors;
+mod head_lines;
 mod keep;
 mod listen;
 mod requests;
@@ -26,6 +27,7 @@ pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
+use head_lines::HeadPrinter;
 use keep::{Files, keep};
 use listen::Door;
 use scrape::Scrape;
@@ -118,6 +120,7 @@ pub struct App {
     probe: Arc<Probe>,
     audit: Arc<AuditDesk>,
     metrics: Option<TcpListener>,
+    printer: Option<HeadPrinter>,
 }
 
 impl App {
@@ -213,6 +216,7 @@ impl App {
             probe: Arc::default(),
             audit: Arc::default(),
             metrics: None,
+            printer: None,
         }
     }
 
@@ -262,6 +266,21 @@ impl App {
     pub fn telling_at(self, listener: TcpListener) -> Self {
         Self {
             metrics: Some(listener),
+            ..self
+        }
+    }
+
+    /// The same process, which prints the log's heads to `out` while it serves, in the format of its log.
+    #[must_use]
+    pub fn printing_heads(self, out: impl std::io::Write + Send + 'static) -> Self {
+        let printer = HeadPrinter::new(
+            self.store.clone(),
+            self.outside.clock.clone(),
+            self.config.log_format,
+            Box::new(out),
+        );
+        Self {
+            printer: Some(printer),
             ..self
         }
     }
@@ -349,6 +368,10 @@ impl App {
             end.cancelled().await;
             desk.close();
         });
+        if let Some(printer) = self.printer.take() {
+            let shutdown = shutdown.clone();
+            self.tasks.spawn(async move { printer.keep(shutdown).await });
+        }
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),
             self.broker.clone(),

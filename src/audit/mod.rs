@@ -9,6 +9,7 @@ mod event;
 pub mod export;
 mod files;
 mod head_file;
+mod head_line;
 mod key;
 mod policy;
 mod receipt;
@@ -26,6 +27,7 @@ pub use event::{
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines, read_public};
 pub use head_file::HeadFile;
+pub use head_line::{head_json, head_line, latest_head};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use policy::TrustPolicy;
 pub use receipt::{Receipt, ReceiptError};

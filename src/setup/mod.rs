@@ -318,6 +318,16 @@ dir = "keys"
 key  = "keys/log.key"
 # The log's last head, outside the database, so that whoever can write there alone cannot take the log back. Another disk is better.
 head = "data/writ.head"
+# The head to standard output every ten seconds in which it changed, so that whoever collects the output keeps it.
+# head_lines = true
+# What waits for witnesses. With `any` or `quorum` no credential is issued while too few have cosigned within `max_age`.
+# require = "none"
+# quorum  = 1
+# max_age = "1m"
+# Who cosigns the log's heads, in another domain of trust (C2SP tlog-witness); its key is got from whoever runs it. docs/witnesses.md says more.
+# [[audit.witness]]
+# url  = "https://witness.example"
+# vkey = "witness.example/w1+29ca9143+BGrVnuu0mczCCrCPnrKPUX+2mfVszL6C0xEXrnK+gOIh"
 
 [policy]
 dir = "policies/cedar"

@@ -41,7 +41,8 @@ pub(super) struct Verify {
     /// A public key of the log, `name+id+key`.
     #[arg(long, value_name = "VKEY")]
     vkey: Vec<VerifierKey>,
-    /// A head that was kept outside: a checkpoint, a receipt, a log's head file, or an older bundle.
+    /// A head that was kept outside: a checkpoint, a receipt, a log's head file, an older bundle, or a file with the head lines that a broker
+    /// printed (`head_lines` in `[audit]`).
     #[arg(long, value_name = "PATH")]
     against: Vec<PathBuf>,
     /// The public key of a witness that must have signed.
