@@ -33,7 +33,7 @@ pub(super) struct AuditArgs {
 #[derive(Subcommand)]
 enum AuditCommand {
     Show(show::Show),
-    Search(search::Search),
+    Search(Box<search::Search>),
     Tail(tail::Tail),
     Export(export::Export),
     Verify(verify::Verify),
