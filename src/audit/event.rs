@@ -132,6 +132,8 @@ notes! {
     LogHeartbeat = "log.heartbeat",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
+    /// Evidence was written out; `subject` says what, `count` how many events, `content_sha256` is that of the pack's list of files.
+    AuditExported = "audit.exported",
     /// The clock was found behind the latest time in the store.
     ClockSteppedBack = "clock.stepped_back",
     /// The clock is past the latest time in the store again.

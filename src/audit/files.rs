@@ -144,8 +144,11 @@ pub(crate) fn read_key(path: &Path) -> Result<LogKey, String> {
     LogKey::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The `log` lines of a C2SP tlog-policy.
-fn read_log_lines(text: &str) -> Result<Vec<VerifierKey>, String> {
+/// The keys in the `log` lines of a C2SP tlog-policy, such as the file of a log's public keys.
+///
+/// # Errors
+/// A sentence with the line and what is wrong.
+pub fn read_log_lines(text: &str) -> Result<Vec<VerifierKey>, String> {
     let mut keys = Vec::new();
     for (n, line) in (1..).zip(text.lines()) {
         let Some(key) = line.trim().strip_prefix("log ") else { continue };

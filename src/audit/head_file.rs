@@ -55,6 +55,17 @@ impl HeadFile {
         }
     }
 
+    /// Every head in it, whoever signed it.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read.
+    pub fn heads(&self) -> Result<Vec<SignedHead>, String> {
+        let file = File::open(&self.path).map_err(|error| self.told(&error))?;
+        file.lock_shared().map_err(|error| self.told(&error))?;
+        let heads = slots(&file).map_err(|error| self.told(&error))?;
+        Ok(heads.into_iter().flatten().collect())
+    }
+
     /// Writes a head down and flushes it, unless a later one stands there.
     ///
     /// # Errors

@@ -84,6 +84,12 @@ impl VerifierKey {
         Self { name, id, kind, public }
     }
 
+    /// The key of a witness of this name.
+    #[must_use]
+    pub fn witness(name: Origin, public: [u8; 32]) -> Self {
+        Self::new(name, ED25519_COSIGNATURE, public)
+    }
+
     /// Whose key it is.
     #[must_use]
     pub const fn name(&self) -> &Origin {

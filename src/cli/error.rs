@@ -9,6 +9,10 @@ pub(super) enum CliError {
     Usage(String),
     /// It was refused, or failed: one sentence each.
     Failed(Vec<String>),
+    /// The answer is printed, and this exit code says what it is.
+    Answered(u8),
+    /// It ends with this exit code, and a sentence.
+    Ended(u8, String),
     /// Whoever read the output went away, which is nobody's mistake.
     Closed,
 }

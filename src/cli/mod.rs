@@ -1,10 +1,12 @@
 //! The command line: one file per command.
 //!
-//! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood.
+//! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood;
+//! `audit verify` has its own.
 
 mod approval;
 mod approve;
 mod approver;
+mod audit;
 mod backend;
 mod client;
 mod completions;
@@ -33,6 +35,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::audit::verify::EXIT_UNREADABLE;
 
 use self::context::Context;
 use self::error::CliError;
@@ -79,6 +83,7 @@ enum Command {
     Policy(policy::PolicyArgs),
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
+    Audit(audit::AuditArgs),
     Events(events::Events),
     Completions(completions::Completions),
     #[command(name = "openapi")]
@@ -99,12 +104,12 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         Err(error) if error.use_stderr() && asks_for_json(&arguments) => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim();
-            return Format::Json.report(&CliError::usage(text));
+            return Format::Json.report(&CliError::Ended(misused(&arguments), text.to_owned()));
         }
         Err(error) => {
             // Nobody is left to be told if this cannot be printed.
             drop(error.print());
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return ExitCode::from(if error.use_stderr() { misused(&arguments) } else { 0 });
         }
     };
     let format = if cli.json { Format::Json } else { Format::Text };
@@ -118,6 +123,13 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => format.report(&error),
     }
+}
+
+/// The exit code of arguments that were not understood. A verification must not seem to have found something.
+fn misused(arguments: &[OsString]) -> u8 {
+    let mut words = arguments.iter().skip(1).filter(|word| *word != "--json");
+    let is_verification = words.next().is_some_and(|word| word == "audit") && words.next().is_some_and(|word| word == "verify");
+    if is_verification { EXIT_UNREADABLE } else { 2 }
 }
 
 /// Whether `--json` is among arguments that were not understood.
@@ -148,6 +160,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Policy(command) => command.run(context),
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
+        Command::Audit(command) => command.run(context).await,
         Command::Events(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),

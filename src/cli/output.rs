@@ -26,6 +26,8 @@ impl Format {
         let (lines, code) = match error {
             CliError::Usage(line) => (std::slice::from_ref(line), 2),
             CliError::Failed(lines) => (lines.as_slice(), 1),
+            CliError::Ended(code, line) => (std::slice::from_ref(line), *code),
+            CliError::Answered(code) => return ExitCode::from(*code),
             CliError::Closed => return ExitCode::SUCCESS,
         };
         let mut errors = std::io::stderr().lock();

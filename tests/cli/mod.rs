@@ -1,6 +1,7 @@
 //! The real binary, in temporary directories.
 
 mod approve;
+mod audit;
 mod backend;
 mod clock;
 mod config;

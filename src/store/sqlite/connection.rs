@@ -268,7 +268,48 @@ fn refuse_newer(path: &Path, version: i32) -> Result<usize, OpenError> {
     Ok(found)
 }
 
-fn explained(path: &Path, source: rusqlite::Error) -> OpenError {
+/// Takes a file that is only read: any version that this program knows.
+pub(super) fn accept(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let explain = |error| explained(path, error);
+    let application: i32 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(explain)?;
+    if application != APPLICATION_ID {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    let version: i32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(explain)?;
+    if version < SEALED {
+        return Err(OpenError::Log {
+            path: path.to_owned(),
+            why: "it has no tree over its log yet: start `writ serve` on it once".to_owned(),
+        });
+    }
+    refuse_newer(path, version).map(drop)
+}
+
+/// An empty database in memory with the schema of this version.
+pub(super) fn schema(version: usize) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS.iter().take(version) {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection)
+}
+
+/// The first version with a tree over the log.
+const SEALED: i32 = 7;
+
+/// Settings of a connection that reads a file it does not trust.
+pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    guard(connection)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "query_only", true)
+}
+
+pub(super) fn explained(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Corrupt {
             path: path.to_owned(),

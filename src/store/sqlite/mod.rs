@@ -7,6 +7,7 @@ mod clock;
 mod connection;
 mod credential;
 mod draft;
+mod evidence;
 mod execution;
 mod failure;
 mod handoff;
@@ -24,9 +25,11 @@ mod results;
 mod revoke;
 mod rows;
 mod seal;
+mod search_columns;
 mod step;
 mod stop;
 mod sweep;
+mod tables;
 mod told;
 mod vote;
 mod writer;
@@ -43,6 +46,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use connection::OpenError;
+pub use evidence::Evidence;
 pub use recover::Recovered;
 
 use self::failure::Failure;

@@ -15,11 +15,50 @@ use crate::store::Rejection;
 use crate::store::record::{ApproverEntry, ClientEntry};
 
 fn tell(step: &mut Step<'_>, note: Note, subject: &str) -> Result<(), Failure> {
+    tell_content(step, note, subject, None)
+}
+
+fn tell_content(step: &mut Step<'_>, note: Note, subject: &str, content: Option<Digest>) -> Result<(), Failure> {
     let event = step.event(EventKind::Note(note));
     step.emit(EventBody {
         subject: Some(subject.to_owned()),
+        content_sha256: content,
         ..event
     })
+}
+
+/// SHA-256 over everything that a client is registered with, whether it is revoked or not.
+pub(super) fn client_content(entry: &ClientEntry) -> Result<Digest, Failure> {
+    let mut entry = entry.clone();
+    entry.client.revoked_at = None;
+    Ok(Digest::of(to_json(&entry)?.as_bytes()))
+}
+
+/// SHA-256 over an approver's authority and keys, whether they are revoked or not.
+pub(super) fn approver_content(entry: &ApproverEntry) -> Result<Digest, Failure> {
+    let mut entry = entry.clone();
+    entry.approver.revoked_at = None;
+    entry.keys.iter_mut().for_each(|key| key.revoked_at = None);
+    entry.keys.sort_by(|a, b| a.kid.cmp(&b.kid));
+    Ok(Digest::of(to_json(&entry)?.as_bytes()))
+}
+
+/// Tells what a client is registered with now.
+fn tell_client(step: &mut Step<'_>, note: Note, id: &ClientId) -> Result<(), Failure> {
+    let entry = client(step.connection, id)?.ok_or(Rejection::NotFound)?;
+    let event = step.event(EventKind::Note(note));
+    step.emit(EventBody {
+        tenant: (note == Note::ClientAdded).then(|| entry.client.tenant.clone()),
+        subject: Some(id.to_string()),
+        content_sha256: Some(client_content(&entry)?),
+        ..event
+    })
+}
+
+/// Tells what an approver is registered with now.
+fn tell_approver(step: &mut Step<'_>, note: Note, id: &PrincipalId) -> Result<(), Failure> {
+    let entry = approver(step.connection, id)?.ok_or(Rejection::NotFound)?;
+    tell_content(step, note, id.as_str(), Some(approver_content(&entry)?))
 }
 
 /// Registers a client.
@@ -38,12 +77,7 @@ pub(super) fn add_client(step: &mut Step<'_>, entry: &ClientEntry) -> Result<(),
             ":revoked_at": client.revoked_at.map(Timestamp::millis),
         },
     )?;
-    let event = step.event(EventKind::Note(Note::ClientAdded));
-    step.emit(EventBody {
-        tenant: Some(client.tenant.clone()),
-        subject: Some(client.id.to_string()),
-        ..event
-    })
+    tell_client(step, Note::ClientAdded, &client.id)
 }
 
 /// Replaces the secret of a client that is not revoked.
@@ -56,7 +90,7 @@ pub(super) fn replace_secret(step: &mut Step<'_>, input: &(ClientId, Digest)) ->
     if changed == 0 {
         return Err(Rejection::NotFound.into());
     }
-    tell(step, Note::ClientSecretReplaced, client.as_str())
+    tell_client(step, Note::ClientSecretReplaced, client)
 }
 
 /// Replaces the certificate of a client that is not revoked.
@@ -71,12 +105,7 @@ pub(super) fn replace_certificate(step: &mut Step<'_>, input: &(ClientId, Option
     if changed == 0 {
         return Err(Rejection::NotFound.into());
     }
-    let event = step.event(EventKind::Note(Note::ClientCertificateReplaced));
-    step.emit(EventBody {
-        subject: Some(client.to_string()),
-        content_sha256: Some(Digest::of(text.unwrap_or_default().as_bytes())),
-        ..event
-    })
+    tell_client(step, Note::ClientCertificateReplaced, client)
 }
 
 /// Replaces what a client may do that is not revoked.
@@ -90,12 +119,7 @@ pub(super) fn replace_permissions(step: &mut Step<'_>, input: &(ClientId, Vec<Pe
     if changed == 0 {
         return Err(Rejection::NotFound.into());
     }
-    let event = step.event(EventKind::Note(Note::ClientPermissionsReplaced));
-    step.emit(EventBody {
-        subject: Some(client.to_string()),
-        content_sha256: Some(Digest::of(text.as_bytes())),
-        ..event
-    })
+    tell_client(step, Note::ClientPermissionsReplaced, client)
 }
 
 /// A certificate that two clients had would prove neither. Also one of a revoked client stays taken.
@@ -156,7 +180,7 @@ pub(super) fn add_approver(step: &mut Step<'_>, entry: &ApproverEntry) -> Result
             insert_key(step, &new.id, key)?;
         }
     }
-    tell(step, Note::ApproverAdded, new.id.as_str())
+    tell_approver(step, Note::ApproverAdded, &new.id)
 }
 
 /// Replaces the authority of an approver who is not revoked.
@@ -169,7 +193,7 @@ pub(super) fn replace_authority(step: &mut Step<'_>, input: &(PrincipalId, Vec<A
     if changed == 0 {
         return Err(Rejection::NotFound.into());
     }
-    tell(step, Note::ApproverAuthorityReplaced, approver.as_str())
+    tell_approver(step, Note::ApproverAuthorityReplaced, approver)
 }
 
 fn insert_key(step: &Step<'_>, approver: &PrincipalId, key: &ApproverKey) -> Result<(), Failure> {

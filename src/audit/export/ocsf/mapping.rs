@@ -242,6 +242,7 @@ const fn noted(note: Note) -> Mapping {
         Note::LogRecovered => Mapping::entity(Entity::Log, E::Update).with(D::Restored).alert(),
         Note::LogHeartbeat => Mapping::entity(Entity::Log, E::Update).with(D::Logged),
         Note::LogStarted => Mapping::entity(Entity::Log, E::Enable),
+        Note::AuditExported => Mapping::api(A::Read).with(D::Logged),
         Note::ClockSteppedBack => Mapping::entity(Entity::Clock, E::Suspend).with(D::Detected).alert(),
         Note::ClockCaughtUp => Mapping::entity(Entity::Clock, E::Resume).with(D::Restored),
         Note::ClockAccepted => Mapping::entity(Entity::Clock, E::Update).with(D::Approved).alert(),

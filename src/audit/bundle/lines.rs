@@ -1,0 +1,96 @@
+//! Events as lines of a file: each line is the exact bytes of one.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use crate::audit::source::{Page, SourceError};
+
+/// The longest line that is read: what is longer is no event.
+const LONGEST: u64 = 1 << 20;
+
+/// A file of lines, read from one end to the other. Asked for what it has passed, it begins anew.
+pub(crate) struct Lines {
+    path: PathBuf,
+    /// The number of the first line's event.
+    first: u64,
+    open: RefCell<Option<Open>>,
+}
+
+struct Open {
+    reader: BufReader<File>,
+    next: u64,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines of this file, the first of which is the event `first`.
+    pub(crate) const fn of(path: PathBuf, first: u64) -> Self {
+        Self {
+            path,
+            first,
+            open: RefCell::new(None),
+        }
+    }
+
+    /// How many lines there are.
+    pub(crate) fn count(path: &Path) -> Result<u64, SourceError> {
+        let lines = Self::of(path.to_owned(), 0);
+        let mut open = lines.begun()?;
+        let mut count = 0;
+        while lines.line(&mut open)? {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn begun(&self) -> Result<Open, SourceError> {
+        let file = File::open(&self.path).map_err(|error| self.told(&error))?;
+        Ok(Open {
+            reader: BufReader::with_capacity(1 << 18, file),
+            next: self.first,
+            line: Vec::new(),
+        })
+    }
+
+    /// Reads the next line, without its end.
+    fn line(&self, open: &mut Open) -> Result<bool, SourceError> {
+        use std::io::Read as _;
+        open.line.clear();
+        let mut limited = (&mut open.reader).take(LONGEST);
+        limited.read_until(b'\n', &mut open.line).map_err(|error| self.told(&error))?;
+        if open.line.len() as u64 >= LONGEST {
+            return Err(self.told(&format!("the line of event {} is longer than any event", open.next)));
+        }
+        if open.line.last() == Some(&b'\n') {
+            open.line.pop();
+        } else if open.line.is_empty() {
+            return Ok(false);
+        }
+        open.next += 1;
+        Ok(true)
+    }
+
+    /// Fills the page with up to `limit` events from this number on.
+    pub(crate) fn fill(&self, from: u64, limit: usize, page: &mut Page) -> Result<(), SourceError> {
+        page.clear();
+        let mut kept = self.open.borrow_mut();
+        let mut open = match kept.take() {
+            Some(open) if open.next <= from => open,
+            _ => self.begun()?,
+        };
+        while page.len() < limit && self.line(&mut open)? {
+            let seq = open.next - 1;
+            if seq >= from {
+                page.push(seq, &open.line);
+            }
+        }
+        *kept = Some(open);
+        Ok(())
+    }
+
+    fn told(&self, why: &dyn std::fmt::Display) -> SourceError {
+        SourceError(format!("{}: {why}", self.path.display()))
+    }
+}

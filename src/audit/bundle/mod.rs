@@ -1,0 +1,16 @@
+//! The bundle: a part of the log as a directory that anybody can check without this program. It is a C2SP tlog-tiles directory, with the events as
+//! lines, receipts for those of a case, the keys, older heads, and a list of the files.
+
+mod check;
+mod dir;
+pub(crate) mod layout;
+pub(crate) mod lines;
+mod manifest;
+mod read;
+mod write;
+
+pub(crate) use check::check;
+pub(crate) use layout::WIDTH;
+pub use manifest::{ListedFile, Manifest, What};
+pub use read::Bundle;
+pub use write::{BundleError, Request, Written, write};

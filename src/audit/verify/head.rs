@@ -1,0 +1,126 @@
+//! Verifying a head by itself, where not the whole tree is at hand, and a receipt under it.
+
+use super::epochs::Epochs;
+use super::report::{Anchor, Fault, KeySpan, Report};
+use super::{Asked, TrustPolicy};
+use crate::audit::brief::Brief;
+use crate::audit::checkpoint::CheckpointError;
+use crate::audit::{Receipt, SignedHead, VerifierKey};
+
+/// Verifies the signatures on a head, and compares it with the anchors as far as that goes without the tree.
+pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &TrustPolicy, asked: &Asked<'_>) -> Report {
+    let mut report = Report::default();
+    let head = match head {
+        Ok(head) => head,
+        Err(error) => {
+            report.find(Fault::Tampered, format!("the checkpoint: {error}"));
+            return report;
+        }
+    };
+    report.origin = Some(head.origin().to_string());
+    report.size = head.size();
+    report.root = Some(head.root().to_string());
+    report.heads = 1;
+    match head.signers(trust.logs()) {
+        Ok(signers) => report.keys.extend(signers.iter().map(|key| KeySpan {
+            key: key.to_string(),
+            from: head.size(),
+            until: None,
+        })),
+        Err(error) => report.find(Fault::Tampered, format!("the checkpoint: {error}")),
+    }
+    cosigned(head, trust, asked, &mut report);
+    let epochs = Epochs::new(trust.logs());
+    for anchor in &asked.anchors {
+        let (from, size) = (&anchor.from, anchor.head.size());
+        if let Err(why) = epochs.vouch(&anchor.head) {
+            report.find(Fault::Tampered, format!("{from}: {why}"));
+        } else if size == head.size() && anchor.head.root() != head.root() {
+            report.find(
+                Fault::RolledBack,
+                format!("{from} shows another history of the first {size} events: it was rewritten"),
+            );
+        } else if size == head.size() {
+            report.anchors.push(Anchor {
+                what: from.clone(),
+                size,
+                at: None,
+            });
+        } else {
+            let what = format!(
+                "there is too little of the tree over {} events to be compared with {from}, over {size}: verify the log, or a bundle of a range",
+                head.size()
+            );
+            report.find(Fault::Incomplete, what);
+        }
+    }
+    report
+}
+
+/// Counts the witnesses that have signed a head.
+fn cosigned(head: &SignedHead, trust: &TrustPolicy, asked: &Asked<'_>, report: &mut Report) {
+    if !trust.has_quorum() {
+        if asked.max_age.is_some() {
+            report.find(Fault::RolledBack, "nothing says how old it is: name witnesses");
+        }
+        return;
+    }
+    let witnesses = trust.witnesses();
+    let cosigners = match head.cosigners(&witnesses) {
+        Ok(cosigners) => cosigners,
+        Err(error) => return report.find(Fault::Tampered, format!("the checkpoint: a witness's line: {error}")),
+    };
+    let oldest = asked.oldest();
+    let fresh: Vec<_> = cosigners
+        .iter()
+        .filter(|(_, at)| oldest.is_none_or(|oldest| *at >= oldest))
+        .collect();
+    let keys: Vec<&VerifierKey> = fresh.iter().map(|(key, _)| *key).collect();
+    if !trust.is_met_by(&keys) {
+        return report.find(
+            Fault::RolledBack,
+            "the checkpoint has not the signatures of as many witnesses as must sign, or they are too old",
+        );
+    }
+    report.anchors.extend(fresh.iter().map(|(key, at)| Anchor {
+        what: format!("witness {}", key.name()),
+        size: head.size(),
+        at: Some(*at),
+    }));
+}
+
+/// Verifies that a receipt shows this event to be in a log.
+#[must_use]
+pub fn verify_receipt(receipt: &Receipt, event: &[u8], trust: &TrustPolicy, asked: &Asked<'_>) -> Report {
+    let mut report = verify_head(&Ok(receipt.head.clone()), trust, asked);
+    match Brief::read(event) {
+        Ok(brief) => {
+            if brief.seq != receipt.index {
+                let what = format!(
+                    "the receipt is of event {}, and the event says that it is {}",
+                    receipt.index, brief.seq
+                );
+                report.find(Fault::Tampered, what);
+            }
+            report.first_time = Some(brief.time.to_string());
+            report.last_time = Some(brief.time.to_string());
+        }
+        Err(why) => report.find(Fault::Tampered, format!("the event: {why}")),
+    }
+    (report.events, report.first, report.last) = (1, Some(receipt.index), Some(receipt.index));
+    let shown = crate::audit::tree::check_inclusion(
+        &receipt.proof,
+        receipt.head.size(),
+        receipt.head.root(),
+        receipt.index,
+        crate::audit::tree::leaf_hash(event),
+    );
+    if shown.is_err() {
+        let (index, size) = (receipt.index, receipt.head.size());
+        report.find(
+            Fault::Tampered,
+            format!("the receipt does not show that this event is number {index} of the log's {size}"),
+        );
+    }
+    report
+}

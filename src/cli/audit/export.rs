@@ -1,0 +1,246 @@
+//! `writ audit export`: part of the log, in a form that others can check.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::super::context::{Context, load, open};
+use super::super::error::CliError;
+use super::super::output::shown;
+use crate::app;
+use crate::audit::bundle::{self, Request, What, Written};
+use crate::audit::source::LogSource as _;
+use crate::audit::{EventBody, EventKind, Note, VerifierKey, read_log_lines};
+use crate::domain::clock::random;
+use crate::domain::name::{CaseId, TenantId};
+use crate::domain::time::Timestamp;
+use crate::store::sqlite::Evidence;
+
+/// Write events of the log out, in a form that others can check.
+///
+/// A bundle is a directory in the layout of C2SP tlog-tiles: the signed checkpoint, the tree, the events as lines, receipts for those of a
+/// case, the public keys, and a list of the files. It verifies with `writ audit verify` and with other people's tools; docs/evidence.md shows
+/// how. The export is itself an event of the log.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  writ audit export --config work/writ.toml --case case-1 --format bundle --out evidence\n  writ audit export --config work/writ.toml --range 0..99 --format bundle --out first-hundred\n  writ audit export --db backup.db --time 2026-11-01T00:00:00Z..2026-12-01T00:00:00Z --format bundle --out november"
+)]
+pub(super) struct Export {
+    #[command(flatten)]
+    what: Which,
+    /// The tenant whose case it is, if several have one of this name.
+    #[arg(long, value_name = "TENANT", requires = "case")]
+    tenant: Option<TenantId>,
+    /// The form.
+    #[arg(long, value_enum)]
+    format: ExportFormat,
+    /// The new directory.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", env = "WRIT_CONFIG", default_value = "writ.toml")]
+    config: PathBuf,
+    /// A database file without its configuration, such as a backup. The export is then not written down in the log.
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// With `--db`: the log's public keys, such as keys/log.pub, to go with the bundle.
+    #[arg(long, value_name = "FILE", requires = "db")]
+    keys: Option<PathBuf>,
+}
+
+/// Which events.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The events of one case.
+    #[arg(long, value_name = "CASE")]
+    case: Option<CaseId>,
+    /// The events with these numbers, the last included.
+    #[arg(long, value_name = "A..B")]
+    range: Option<Span<u64>>,
+    /// The events of this time, up to and without the second moment.
+    #[arg(long, value_name = "FROM..TO")]
+    time: Option<Span<Timestamp>>,
+}
+
+/// In which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// A tlog-tiles directory with everything that is needed to check it.
+    Bundle,
+}
+
+/// Two ends with `..` between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span<T> {
+    from: T,
+    to: T,
+}
+
+/// An end of a span as it is written.
+trait End: Sized {
+    const EXAMPLE: &'static str;
+    fn read(text: &str) -> Option<Self>;
+}
+
+impl End for u64 {
+    const EXAMPLE: &'static str = "0..99";
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl End for Timestamp {
+    const EXAMPLE: &'static str = "2026-11-01T00:00:00Z..2026-12-01T00:00:00Z";
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
+impl<T: End + PartialOrd> FromStr for Span<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ends = text.split_once("..").and_then(|(from, to)| Some((T::read(from)?, T::read(to)?)));
+        let (from, to) = ends
+            .filter(|(from, to)| from <= to)
+            .ok_or_else(|| format!("expected two ends, the earlier first, such as {}", T::EXAMPLE))?;
+        Ok(Self { from, to })
+    }
+}
+
+impl Export {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let Some(db) = &self.db else {
+            let config = load(&self.config)?;
+            // Opened before anything is written out: who cannot write the export down does not make one.
+            let store = open(&config, context)?;
+            let public = app::log_files(&config).public();
+            let keys = read_keys(&public)?;
+            let (subject, written) = self.write(&config.store, &keys, context)?;
+            let op = context.op();
+            let event = EventBody {
+                subject: Some(subject),
+                count: Some(written.manifest.events),
+                content_sha256: Some(written.sha256),
+                ..EventBody::new(EventKind::Note(Note::AuditExported), op.actor.clone())
+            };
+            store.note(op, event).await.map_err(|error| {
+                CliError::failed(format!(
+                    "{} is written, but not that it was: {error}; delete it, or write down who has it",
+                    self.out.display()
+                ))
+            })?;
+            return self.answer(&written, context);
+        };
+        let keys = self.keys.as_deref().map_or(Ok(Vec::new()), read_keys)?;
+        let (_, written) = self.write(db, &keys, context)?;
+        context
+            .out
+            .warn("this export is not written down in the log, since --db names a file without its configuration");
+        self.answer(&written, context)
+    }
+
+    /// Writes the files, and says in words what they hold.
+    fn write(&self, db: &Path, keys: &[VerifierKey], context: &Context) -> Result<(String, Written), CliError> {
+        let evidence = Evidence::open(db).map_err(CliError::failed)?;
+        let (what, seqs, subject) = self.selected(&evidence)?;
+        let request = Request {
+            what,
+            seqs: &seqs,
+            keys,
+            tool: format!("writ {}", env!("CARGO_PKG_VERSION")),
+            now: context.outside.clock.now(),
+        };
+        let mark = u32::from_be_bytes(random(&*context.outside.entropy));
+        let written = match self.format {
+            ExportFormat::Bundle => bundle::write(&evidence, &request, &self.out, &format!("{mark:08x}")),
+        };
+        Ok((subject, written.map_err(CliError::failed)?))
+    }
+
+    fn selected(&self, evidence: &Evidence) -> Result<(What, Vec<u64>, String), CliError> {
+        if let Some(Span { from, to }) = self.what.time {
+            let found = evidence.between(from, to).map_err(CliError::failed)?;
+            let (first, last) = found.ok_or_else(|| CliError::failed(format!("the log has no event of the time {from}..{to}")))?;
+            let what = What::Time {
+                from,
+                until: to,
+                first,
+                last,
+            };
+            return Ok((what, Vec::new(), format!("time {from}..{to}")));
+        }
+        if let Some(Span { from, to }) = self.what.range {
+            let last = evidence.size().map_err(CliError::failed)?.saturating_sub(1);
+            if to > last {
+                return Err(CliError::failed(format!("the log ends with event {last}")));
+            }
+            return Ok((What::Range { first: from, last: to }, Vec::new(), format!("range {from}..{to}")));
+        }
+        let Some(case) = &self.what.case else {
+            return Err(CliError::usage("name what to export: --case, --range or --time"));
+        };
+        let tenants = evidence.tenants(case.as_str()).map_err(CliError::failed)?;
+        let tenant = match (&self.tenant, tenants.as_slice()) {
+            (Some(tenant), _) => Some(tenant.to_string()),
+            (None, []) => return Err(CliError::failed(format!("the log has no event of the case {case}"))),
+            (None, [tenant]) => tenant.clone(),
+            (None, several) => {
+                let names: Vec<String> = several.iter().flatten().map(|name| shown(name)).collect();
+                return Err(CliError::failed(format!(
+                    "several tenants have a case {case}; say which with --tenant: {}",
+                    names.join(", ")
+                )));
+            }
+        };
+        let seqs = evidence.case(case.as_str(), tenant.as_deref()).map_err(CliError::failed)?;
+        if seqs.is_empty() {
+            return Err(CliError::failed(format!("the log has no event of the case {case} of that tenant")));
+        }
+        let what = What::Case {
+            case_id: case.to_string(),
+            tenant,
+        };
+        Ok((what, seqs, format!("case {case}")))
+    }
+
+    fn answer(&self, written: &Written, context: &Context) -> Result<(), CliError> {
+        let out = self.out.display().to_string();
+        let manifest = &written.manifest;
+        let value = json!({
+            "out": out, "events": manifest.events, "files": manifest.files.len(), "origin": manifest.origin, "size": manifest.size,
+            "root": manifest.root, "manifest_sha256": written.sha256,
+        });
+        context.out.answer(&value, |_| {
+            format!(
+                "{} events of {} are in {out}, under its head of {} events\nverify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n",
+                manifest.events, manifest.origin, manifest.size
+            )
+        })
+    }
+}
+
+/// The public keys of a log.
+fn read_keys(path: &Path) -> Result<Vec<VerifierKey>, CliError> {
+    let at = |why: &dyn std::fmt::Display| CliError::failed(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
+    read_log_lines(&text).map_err(|why| at(&why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_two_ends_the_earlier_first() {
+        assert_eq!("3..3".parse(), Ok(Span { from: 3_u64, to: 3 }));
+        for bad in ["3", "4..3", "a..b", "1...2", "..", "-1..2"] {
+            assert!(bad.parse::<Span<u64>>().unwrap_err().contains("0..99"), "{bad}");
+        }
+        assert!("2026-11-01T00:00:00Z..2026-12-01T00:00:00Z".parse::<Span<Timestamp>>().is_ok());
+        assert!("2026-12-01T00:00:00Z..2026-11-01T00:00:00Z".parse::<Span<Timestamp>>().is_err());
+    }
+}

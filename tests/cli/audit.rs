@@ -1,0 +1,152 @@
+//! `writ audit`: evidence is carried off whole or not at all, and says itself what it holds.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use writ::audit::Receipt;
+
+use super::support::{Running, writ};
+
+/// Every file below a directory with its bytes, by its path there.
+pub fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                open.push(entry);
+            } else {
+                let path = entry.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+                found.push((path, fs::read(&entry).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn lines(dir: &Path) -> Vec<String> {
+    let text = fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_export_of_nothing_or_over_something_leaves_nothing_behind() {
+    let run = Running::new();
+    run.held();
+    let out = run.work.text("evidence");
+    let export = |what: &[&str]| {
+        run.work
+            .run(&[&["audit", "export", "--format", "bundle", "--out", &out], what].concat())
+    };
+    assert!(export(&["--case", "case-9"]).refused(1).contains("no event of the case case-9"));
+    assert!(
+        export(&["--case", "case-1", "--tenant", "other"])
+            .refused(1)
+            .contains("of that tenant")
+    );
+    assert!(export(&["--range", "0..100000"]).refused(1).contains("ends with event"));
+    export(&["--range", "5..4"]).refused(2);
+    export(&["--range", "0..1", "--case", "case-1"]).refused(2);
+    export(&[]).refused(2);
+    assert!(
+        export(&["--time", "2001-01-01T00:00:00Z..2002-01-01T00:00:00Z"])
+            .refused(1)
+            .contains("no event of the time")
+    );
+    assert!(!Path::new(&out).exists());
+    fs::create_dir(&out).unwrap();
+    assert!(export(&["--range", "0..1"]).refused(1).contains("exists already"));
+    let beside = fs::read_dir(run.work.temp.path().join("work")).unwrap();
+    let left: Vec<_> = beside
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.to_str().unwrap().contains("partial"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(files(Path::new(&out)).is_empty());
+}
+
+#[test]
+fn an_export_is_written_down_with_the_hash_of_what_it_holds() {
+    let run = Running::new();
+    run.held();
+    let out = run.work.text("evidence");
+    let said = run
+        .work
+        .json(&["audit", "export", "--range", "0..3", "--format", "bundle", "--out", &out]);
+    let events = run.work.run(&["events"]).ok();
+    let exports: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|e| e["type"] == "audit.exported")
+        .collect();
+    assert_eq!(exports.len(), 1);
+    assert_eq!(exports[0]["subject"], "range 0..3");
+    assert_eq!(exports[0]["count"], 4);
+    assert_eq!(exports[0]["content_sha256"], said["manifest_sha256"]);
+    let of_file = writ::domain::digest::Digest::of(&fs::read(format!("{out}/MANIFEST.json")).unwrap());
+    assert_eq!(said["manifest_sha256"], of_file.to_string());
+    // A bare file has no log to write to, and says so.
+    let bare = run.work.text("bare");
+    let database = run.work.text("data/writ.db");
+    let ran = writ(&[
+        "audit", "export", "--db", &database, "--range", "0..3", "--format", "bundle", "--out", &bare,
+    ]);
+    assert!(ran.err.contains("not written down"), "{}", ran.err);
+    ran.ok();
+    assert_eq!(run.work.run(&["events"]).ok(), events);
+    assert!(!Path::new(&bare).join("keys.txt").exists());
+}
+
+#[test]
+fn a_case_is_carried_off_with_a_receipt_for_each_of_its_events() {
+    let run = Running::new();
+    run.held();
+    let out = run.work.path("evidence");
+    run.work
+        .run(&[
+            "audit",
+            "export",
+            "--case",
+            "case-1",
+            "--format",
+            "bundle",
+            "--out",
+            out.to_str().unwrap(),
+        ])
+        .ok();
+    let manifest: Value = serde_json::from_slice(&fs::read(out.join("MANIFEST.json")).unwrap()).unwrap();
+    assert_eq!(manifest["what"]["case_id"], "case-1");
+    let keys = fs::read_to_string(out.join("keys.txt")).unwrap();
+    assert_eq!(keys, fs::read_to_string(run.work.path("keys/log.pub")).unwrap());
+    let keys = writ::audit::read_log_lines(&keys).unwrap();
+    let events = lines(&out);
+    assert!(events.len() >= 3, "{events:?}");
+    for (n, event) in (1..).zip(&events) {
+        let read: Value = serde_json::from_str(event).unwrap();
+        assert_eq!((&read["case"]["n"], &read["case_id"]), (&Value::from(n), &Value::from("case-1")));
+        let receipt = fs::read_to_string(out.join(format!("proofs/{}.tlog-proof", read["seq"]))).unwrap();
+        let receipt = Receipt::read(&receipt).unwrap();
+        receipt.verify(event.as_bytes(), &keys).unwrap();
+        assert!(receipt.verify(event.replace("case-1", "case-2").as_bytes(), &keys).is_err());
+    }
+    let listed: Vec<String> = manifest["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap().to_owned())
+        .collect();
+    let there: Vec<String> = files(&out)
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| !path.starts_with("MANIFEST"))
+        .collect();
+    assert_eq!(listed, there);
+    let summed = std::process::Command::new("sha256sum")
+        .args(["-c", "MANIFEST.sha256"])
+        .current_dir(&out)
+        .status()
+        .unwrap();
+    assert!(summed.success());
+}
