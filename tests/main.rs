@@ -27,6 +27,7 @@ mod metrics;
 mod papers;
 mod peers;
 mod policy;
+mod privacy;
 mod properties;
 mod proxy;
 mod refunds;

@@ -504,6 +504,9 @@ pub struct Event {
     /// Its place in its case, if it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<CasePlace>,
+    /// The members that were kept back, since they had the form of something that must not be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<&'static str>,
     /// The rest.
     #[serde(flatten)]
     pub body: EventBody,

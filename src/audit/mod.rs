@@ -11,10 +11,12 @@ mod head_file;
 mod key;
 mod policy;
 mod receipt;
+pub mod scan;
 pub mod source;
 mod stop;
 pub mod tree;
 pub mod verify;
+mod withhold;
 
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use event::{
@@ -28,3 +30,4 @@ pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use policy::TrustPolicy;
 pub use receipt::{Receipt, ReceiptError};
 pub use stop::StopPart;
+pub use withhold::{WITHHELD, withhold};

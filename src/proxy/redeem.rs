@@ -320,6 +320,7 @@ const fn of_rejection(rejection: &Rejection) -> Fault {
         | Rejection::OperationCancelled
         | Rejection::LatestIs(_)
         | Rejection::ClockNotBehind(_)
+        | Rejection::MustNotBeKept(_)
         | Rejection::Exists(_) => Fault::Ours,
     }
 }

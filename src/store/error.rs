@@ -1,5 +1,6 @@
 //! Why a transition has no result.
 
+use crate::audit::scan::Hit;
 use crate::domain::id::{ExecutionId, OperationId, RecordId, StopId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
@@ -125,6 +126,9 @@ pub enum Rejection {
     /// The clock is not behind the latest time in the store.
     #[error("the clock is not behind the latest time in the store, {0}")]
     ClockNotBehind(Timestamp),
+    /// An id has the form of something that must not be written down.
+    #[error("the id has the form of {}, which is never kept: choose another", .0.what())]
+    MustNotBeKept(Hit),
     /// The id is taken.
     #[error("{0} exists already")]
     Exists(String),

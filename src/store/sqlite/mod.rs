@@ -85,6 +85,7 @@ struct Tools {
     entropy: Arc<dyn Entropy>,
     pulse: Pulse,
     writer: WriterMark,
+    tally: Arc<Tally>,
     /// The log's key and head are to be read anew.
     reread_log: AtomicBool,
 }
@@ -129,6 +130,7 @@ impl SqliteStore {
             entropy,
             pulse: Pulse::new(reserve.low_water),
             writer,
+            tally: Arc::clone(&tally),
             reread_log: AtomicBool::new(false),
         });
         let keeper = Keeper::new(path, seal, Arc::clone(&tools));

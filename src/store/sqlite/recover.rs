@@ -74,6 +74,7 @@ pub(super) fn recover(
         entropy,
         pulse: Pulse::new(0),
         writer,
+        tally: Arc::default(),
         reread_log: AtomicBool::new(false),
     };
     let told = tell(&tx, &tools, op, &keys, &next, before.clone());

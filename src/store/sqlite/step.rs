@@ -6,7 +6,10 @@ use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
 use crate::audit::tree::{Hash, leaf_hash};
-use crate::audit::{Actor, ApprovalPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
+use crate::audit::scan::scan_json;
+use crate::audit::{
+    Actor, ApprovalPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, Note, PolicyPart, ProviderPart, withhold,
+};
 use crate::crash_points;
 use crate::domain::digest::Digest;
 use crate::domain::id::{EventId, RequestId, StopId, VerdictId};
@@ -140,7 +143,11 @@ impl<'a> Step<'a> {
         let next: i64 = rows::value(self.connection, "SELECT coalesce(max(seq) + 1, 0) FROM event", [])?;
         let seq = u64::try_from(next).map_err(|_| Failure::Corrupt("event numbers are negative".to_owned()))?;
         let (origin, writer) = self.tools.writer.of(seq);
-        let event = Event {
+        let body = presentable(EventBody {
+            request_id: body.request_id.or(self.request),
+            ..body
+        });
+        let mut event = Event {
             v: Event::VERSION,
             seq,
             id: EventId::generate(&*self.tools.clock, &*self.tools.entropy),
@@ -148,13 +155,20 @@ impl<'a> Step<'a> {
             origin,
             writer,
             case: self.case_place(&body)?,
-            body: presentable(EventBody {
-                request_id: body.request_id.or(self.request),
-                ..body
-            }),
+            withheld: Vec::new(),
+            body,
         };
-        let bytes = canonical(&event).map_err(|error| Failure::Corrupt(format!("an event has no canonical form: {error}")))?;
-        let text = String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("an event is not text: {error}")))?;
+        let mut text = canonical_text(&event)?;
+        if !names_a_key(event.body.kind) && scan_json(&text).is_some() {
+            (event.body, event.withheld) = withhold(event.body);
+            event.case = self.case_place(&event.body)?;
+            self.tools.tally.withheld(event.withheld.len());
+            text = canonical_text(&event)?;
+            // Whatever else it is, it is not ours to write, and no field that others fill.
+            if let Some(hit) = scan_json(&text) {
+                return Err(Failure::Corrupt(format!("an event holds what has the form of {}", hit.what())));
+            }
+        }
         let body = &event.body;
         self.change(
             "INSERT INTO event (seq, id, at, type, actor, draft, execution, body)
@@ -429,6 +443,17 @@ impl<'a> Step<'a> {
 pub(super) fn words<S: Copy>(states: &[S], word: fn(S) -> &'static str) -> String {
     let quoted: Vec<String> = states.iter().map(|state| format!("\"{}\"", word(*state))).collect();
     format!("[{}]", quoted.join(","))
+}
+
+/// An event's bytes.
+fn canonical_text(event: &Event) -> Result<String, Failure> {
+    let bytes = canonical(event).map_err(|error| Failure::Corrupt(format!("an event has no canonical form: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("an event is not text: {error}")))
+}
+
+/// Whether it is one of the two events that name a public key of the log, which nobody outside has written.
+const fn names_a_key(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Note(Note::LogKeyRotated | Note::LogRecovered))
 }
 
 /// A counter as SQLite keeps it.
