@@ -38,7 +38,7 @@ pub fn scan(text: &str) -> Option<Hit> {
     if text.len() < SHORTEST {
         return None;
     }
-    if text.contains("-----BEGIN") || text.contains("PRIVATE+KEY+") || text.contains("AGE-SECRET-KEY-") {
+    if text.contains("-----BEGIN") || text.contains("PRIVATE+KEY+") || text.contains("AUDIT+SUBJECTS+KEY+") || text.contains("AGE-SECRET-KEY-") {
         return Some(Hit::PrivateKey);
     }
     if has_authorization(text) {

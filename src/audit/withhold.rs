@@ -44,6 +44,14 @@ pub fn withhold(body: EventBody) -> (EventBody, Vec<&'static str>) {
             value: part.value.map(|text| keep.text("stop.value", text)),
             ..part
         }),
+        erased: body.erased.map(|mut part| {
+            part.basis = keep.text("erased.basis", part.basis);
+            part
+        }),
+        hold: body.hold.map(|mut part| {
+            part.case_id = keep.name("hold.case_id", part.case_id);
+            part
+        }),
         ..body
     };
     (body, from)

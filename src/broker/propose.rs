@@ -57,7 +57,7 @@ pub enum ProposeError {
     #[error("{} parameter(s) are not what the operation declares", .0.len())]
     Parameters(Vec<ParamError>),
     /// An identifier or a code has the form of something that must not be written down.
-    #[error("{pointer} has the form of {}, which is never kept: name the thing by an id that is none", .hit.what())]
+    #[error("it has the form of {}, which is never kept: name the thing by an id that is none", .hit.what())]
     MustNotBeKept {
         /// Where it stands in the request.
         pointer: &'static str,

@@ -321,6 +321,9 @@ const fn of_rejection(rejection: &Rejection) -> Fault {
         | Rejection::LatestIs(_)
         | Rejection::ClockNotBehind(_)
         | Rejection::MustNotBeKept(_)
+        | Rejection::Erased(_)
+        | Rejection::Held(_)
+        | Rejection::NotPrunable(..)
         | Rejection::Exists(_) => Fault::Ours,
     }
 }

@@ -7,6 +7,7 @@ pub mod health;
 mod insist;
 pub mod intent;
 pub mod record;
+pub mod retention;
 pub mod sqlite;
 pub mod stop;
 pub mod tally;

@@ -121,6 +121,9 @@ impl From<Rejection> for Problem {
             | Rejection::SecretsChanged(_)
             | Rejection::LatestIs(_)
             | Rejection::ClockNotBehind(_)
+            | Rejection::Erased(_)
+            | Rejection::Held(_)
+            | Rejection::NotPrunable(..)
             | Rejection::Exists(_) => Self::internal(&rejection),
         }
     }

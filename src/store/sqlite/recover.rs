@@ -75,6 +75,7 @@ pub(super) fn recover(
         pulse: Pulse::new(0),
         writer,
         tally: Arc::default(),
+        vault: None,
         reread_log: AtomicBool::new(false),
     };
     let told = tell(&tx, &tools, op, &keys, &next, before.clone());
