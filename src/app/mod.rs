@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use check::{
-    check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
+    check, check_store, find_store, log_files, log_name, open_sqlite, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
 };
 pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};

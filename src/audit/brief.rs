@@ -31,6 +31,16 @@ pub(crate) struct Brief<'e> {
     pub(crate) case_id: Option<Text<'e>>,
     #[serde(borrow, default)]
     pub(crate) subject: Option<Text<'e>>,
+    #[serde(borrow, default)]
+    pub(crate) pruned: Option<PrunedMark<'e>>,
+}
+
+/// What was pruned.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PrunedMark<'e> {
+    pub(crate) to: u64,
+    #[serde(borrow)]
+    pub(crate) root: Text<'e>,
 }
 
 /// Which process wrote it.

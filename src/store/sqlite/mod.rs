@@ -8,6 +8,7 @@ mod connection;
 mod credential;
 mod draft;
 mod evidence;
+mod evidence_openings;
 mod execution;
 mod failure;
 mod handoff;

@@ -68,19 +68,19 @@ pub(super) fn number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<T, 
     T::try_from(raw::<i64>(row, column)?).map_err(|_| broken(column, "out of range"))
 }
 
+/// A number that may be absent.
 pub(super) fn opt_number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
     raw::<Option<i64>>(row, column)?
         .map(|n| T::try_from(n).map_err(|_| broken(column, "out of range")))
         .transpose()
 }
 
-/// A value as JSON text, to be stored.
 /// A column of text that may be empty.
 pub(super) fn opt_text(row: &Row<'_>, column: &str) -> Result<Option<String>, Failure> {
     Ok(row.get(column)?)
 }
 
-/// A value as JSON text.
+/// A value as JSON text, to be stored.
 pub(super) fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| Failure::Corrupt(format!("a value has no JSON form: {error}")))
 }
