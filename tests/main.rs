@@ -28,6 +28,7 @@ mod metrics;
 mod papers;
 mod peers;
 mod policy;
+mod privacy;
 mod properties;
 mod prove;
 mod proxy;

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use check::{
-    check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
+    check, check_store, find_store, log_files, log_name, open_sqlite, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
 };
 pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
@@ -306,20 +306,34 @@ impl App {
         self.reload.clone()
     }
 
-    /// Writes down that this process begins to write to the log.
-    async fn note_start(&self) {
-        let actor = Actor::system(match self.part {
-            Part::All => "broker and proxy",
-            Part::Broker => "broker",
-            Part::Proxy => "proxy",
-        });
-        let op = Op {
+    /// An operation of this process itself.
+    fn own_op(&self) -> Op {
+        Op {
             id: OperationId::generate(&*self.outside.clock, &*self.outside.entropy),
-            actor: actor.clone(),
+            actor: Actor::system(match self.part {
+                Part::All => "broker and proxy",
+                Part::Broker => "broker",
+                Part::Proxy => "proxy",
+            }),
             request: None,
-        };
-        if let Err(error) = self.store.note(op, EventBody::new(EventKind::Note(Note::LogStarted), actor)).await {
-            tracing::error!(%error, "the start could not be written to the audit log");
+        }
+    }
+
+    /// Writes down that this process begins to write to the log, and which policy it decides by.
+    async fn note_start(&self) {
+        self.note(Note::LogStarted).await;
+        if let Some(broker) = &self.broker
+            && let Err(error) = self.store.activate_policy(self.own_op(), broker.policy.reference().clone()).await
+        {
+            tracing::error!(%error, "which policy decides could not be written to the audit log");
+        }
+    }
+
+    async fn note(&self, note: Note) {
+        let op = self.own_op();
+        let event = EventBody::new(EventKind::Note(note), op.actor.clone());
+        if let Err(error) = self.store.note(op, event).await {
+            tracing::error!(%error, event = note.as_str(), "the start or the end could not be written to the audit log");
         }
     }
 
@@ -396,6 +410,7 @@ impl App {
         self.settle().await;
         http::note_all_refusals(&self.common()).await;
         http::note_all_reads(&self.common()).await;
+        self.note(Note::LogStopped).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

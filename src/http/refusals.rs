@@ -28,6 +28,7 @@ const PROPOSE: &[Code] = &[
     C::OperationIsRead,
     C::NotPermitted,
     C::OperationParametersInvalid,
+    C::ValueNotKept,
     C::FactsDoNotSupport,
     C::BackendUnavailable,
     C::IdempotencyKeyReused,

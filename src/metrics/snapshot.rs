@@ -136,6 +136,15 @@ impl Snapshot {
             ("writ_denials", "Refusals among the events, by their code", MetricType::Counter),
             denials,
         )?;
+        family(
+            encoder,
+            (
+                "writ_audit_withheld",
+                "Members of events that were kept back, since they had the form of a card number, a token or a secret",
+                MetricType::Counter,
+            ),
+            [(vec![], ConstCounter::new(self.tally.all_withheld()))],
+        )?;
         // A look at what is pending also begins with taking it over; nobody died for that.
         let died = |event: &Told| event.event == ExecutionTransition::Reclaim.event() || event.code.as_deref() == Some(LEASE_EXPIRED);
         let takeovers: u64 = told.iter().filter(|(event, _)| died(event)).map(|(_, n)| n).sum();
