@@ -348,7 +348,7 @@ fn luhn(number: &[u8]) -> bool {
         .enumerate()
         .map(|(n, digit)| u32::from(if n % 2 == 1 { doubled(*digit) } else { *digit }))
         .sum();
-    sum % 10 == 0 && number.iter().any(|digit| *digit != 0)
+    sum.is_multiple_of(10) && number.iter().any(|digit| *digit != 0)
 }
 
 #[cfg(test)]
