@@ -117,7 +117,7 @@ impl Scene {
         let connection = Connection::open(&db).unwrap();
         let head = latest(&connection);
         std::fs::write(self.path("old.checkpoint"), head.text()).unwrap();
-        let witnessed = head.with_lines(&self.witness.line(&head, now())).unwrap();
+        let witnessed = head.cosigned(&self.witness.line(&head, now()), &self.witness.key).unwrap().0;
         let told = connection.execute(
             "UPDATE checkpoint SET note = ?1 WHERE size = ?2",
             (witnessed.text(), head.size() as i64),
