@@ -5,7 +5,8 @@ use writ::app::SystemEntropy;
 use writ::audit::{LogKey, SignedHead};
 
 use super::Attack;
-use super::scene::{Copy, Scene, edit, first, latest, must, put_head, rebuild, size, tree};
+use super::scene::{Copy, Scene, edit, edit_and_chain, first, latest, must, put_head, rebuild, size, tree};
+use crate::cli::support::writ;
 
 pub const ATTACKS: &[Attack] = &[
     Attack {
@@ -79,6 +80,10 @@ pub const ATTACKS: &[Attack] = &[
     Attack {
         name: "change the name of the log in the head",
         play: rename,
+    },
+    Attack {
+        name: "write the past anew with a key that was replaced",
+        play: old_key,
     },
     Attack {
         name: "cut the end off and leave the head",
@@ -285,6 +290,31 @@ fn rename(scene: &Scene) -> Result<(), String> {
         db.execute("UPDATE checkpoint SET note = ?1 WHERE size = ?2", (text, head.size() as i64))
             .unwrap();
     })
+}
+
+fn old_key(scene: &Scene) -> Result<(), String> {
+    let copy = scene.copy();
+    let old = copy.stolen_key();
+    writ(&["keys", "rotate", "--log", "--config", &copy.config()]).ok();
+    let trust = copy.path("keys/log.pub");
+    let verify = || {
+        writ(&[
+            "audit",
+            "verify",
+            copy.database().to_str().unwrap(),
+            "--trust",
+            trust.to_str().unwrap(),
+        ])
+    };
+    must(&verify(), 0, "SELF-CONSISTENT, NOT ANCHORED")?;
+    // Who believes the first key learns the second from the log.
+    must(&scene.verify(&copy.database(), &[]), 0, "SELF-CONSISTENT, NOT ANCHORED")?;
+    copy.attack(|db| {
+        edit_and_chain(db, first(db, "draft.propose"), "24000", "24001");
+        rebuild(db, Some(&old));
+    });
+    must(&verify(), 2, "which has not signed it")?;
+    must(&scene.verify(&copy.database(), &[]), 2, "which has not signed it")
 }
 
 fn cut_and_leave(scene: &Scene) -> Result<(), String> {

@@ -13,6 +13,8 @@ pub(super) struct Epochs {
     trusted: Vec<VerifierKey>,
     /// Those that the log names as successors. Nothing is believed of them before a boundary.
     announced: Vec<VerifierKey>,
+    /// The last of them, until a head bears its signature.
+    pending: Option<VerifierKey>,
     /// The keys of the names under which it goes on.
     recovered: Vec<VerifierKey>,
     spans: Vec<Span>,
@@ -40,6 +42,7 @@ impl Epochs {
         Self {
             trusted: trusted.to_vec(),
             announced: Vec::new(),
+            pending: None,
             recovered: Vec::new(),
             spans: Vec::new(),
             before: None,
@@ -49,7 +52,8 @@ impl Epochs {
     /// The log names a successor.
     pub(super) fn announce(&mut self, key: VerifierKey) {
         if !key.is_witness() && !self.announced.contains(&key) {
-            self.announced.push(key);
+            self.announced.push(key.clone());
+            self.pending = Some(key);
         }
     }
 
@@ -68,6 +72,11 @@ impl Epochs {
             }
             other => other.map_err(|error| error.to_string())?,
         };
+        // The old key alone must not go on as if it had not handed over.
+        if let Some(successor) = self.pending.take_if(|key| !signers.contains(&&*key)) {
+            return Err(format!("the log hands over to {}, which has not signed it", named(&successor)));
+        }
+        self.pending = None;
         let Some(current) = self.spans.last().map(|span| span.key.clone()) else {
             let Some(first) = signers.iter().find(|key| self.trusted.contains(key)) else {
                 self.before = Some(head.clone());
@@ -210,7 +219,8 @@ mod tests {
         assert_eq!(epochs.head(&head(20, &[&one, &two])), Ok(Standing::Signed));
         assert!(epochs.head(&head(21, &[&two])).is_err());
         epochs.announce(two.verifier().clone());
-        assert!(epochs.head(&head(22, &[&two])).unwrap_err().contains("not vouched"));
+        assert!(epochs.head(&head(22, &[&one])).unwrap_err().contains("hands over"));
+        assert!(epochs.head(&head(23, &[&two])).unwrap_err().contains("not vouched"));
         assert_eq!(epochs.head(&head(30, &[&one, &two])), Ok(Standing::Signed));
         assert!(epochs.head(&head(31, &[&one])).unwrap_err().contains("ended at 30"));
         assert_eq!(epochs.head(&head(40, &[&two])), Ok(Standing::Signed));
