@@ -87,7 +87,7 @@ async fn each_answer_that_changed_something_brings_its_event_and_the_proof_of_it
         (&event["type"], &event["execution"]["id"]),
         (&json!("execution.claim"), &begun["id"])
     );
-    let done = world.execution(id).await;
+    let done = world.proven_execution(id).await;
     let event = proven(&world, &done);
     assert_eq!(
         (&event["type"], &event["provider"]["reference"]),

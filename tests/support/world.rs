@@ -331,8 +331,15 @@ impl World {
         self.send(execute_request(token, body)).await
     }
 
-    /// The draft's id and its execution as it stands now.
+    /// The draft's execution as it stands now, without its receipt, which names the log's latest head.
     pub async fn execution(&self, draft: &str) -> Value {
+        let mut execution = self.proven_execution(draft).await;
+        execution.as_object_mut().unwrap().remove("audit");
+        execution
+    }
+
+    /// The draft's execution as it stands now, with the receipt of the event by which it came to.
+    pub async fn proven_execution(&self, draft: &str) -> Value {
         let view = self
             .call("support-agent", "GET", &format!("/v1/drafts/{draft}"), None)
             .await

@@ -193,11 +193,12 @@ fn parse_tile(path: &str) -> Option<Tile> {
     let mut groups = index.split('/').rev();
     let last = groups.next()?;
     let groups: Vec<&str> = groups.map(|group| group.strip_prefix('x')).collect::<Option<_>>()?;
+    let is_grouped = !groups.is_empty();
     let mut number: u64 = 0;
     for (place, group) in groups.into_iter().rev().chain([last]).enumerate() {
         let digits = group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit());
         // One number, one path: no leading group of zeros.
-        let is_padded = place == 0 && group == "000" && last != group;
+        let is_padded = is_grouped && place == 0 && group == "000";
         if !digits || is_padded {
             return None;
         }
