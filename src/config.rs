@@ -47,6 +47,8 @@ pub struct Config {
     pub proxy_name: String,
     /// How long nobody else takes over an execution.
     pub lease: Duration,
+    /// Whether the proxy spends a credential only with the receipt that its issue is in the log.
+    pub require_receipt: bool,
     /// From storing a draft to the moment it can no longer be approved or executed.
     pub draft_lifetime: Duration,
     /// From asking people to the moment their card closes.
@@ -225,6 +227,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
     if lease.is_some_and(|l| l < Duration::from_secs(5) || l > Duration::from_secs(600)) {
         proxy.wrong("lease", "expected from `5s` to `10m`");
     }
+    let require_receipt = proxy.maybe_flag("require_receipt").unwrap_or(false);
     let proxy_metrics = metrics_address(&proxy, proxy_listen);
     let proxy_tls = proxy.maybe_sub("tls").and_then(|tls| TlsFiles::read(tls, dir));
     proxy.close();
@@ -305,6 +308,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         proxy_audience: proxy_audience.or_else(unnamed)?,
         proxy_name: proxy_name.unwrap_or_default(),
         lease: lease.unwrap_or_default(),
+        require_receipt,
         draft_lifetime: draft_lifetime.unwrap_or_default(),
         card_lifetime: card_lifetime.unwrap_or_default(),
         execution_window: execution_window.unwrap_or_default(),

@@ -12,6 +12,7 @@
 mod api;
 mod approval;
 mod architecture;
+mod attacks;
 mod backend;
 mod cli;
 #[cfg(feature = "crash-points")]
@@ -28,6 +29,7 @@ mod papers;
 mod peers;
 mod policy;
 mod properties;
+mod prove;
 mod proxy;
 mod refunds;
 mod sandbox;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin};
+use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin, read_public};
 use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
 use crate::domain::secret::Secret;
 use crate::edge::ServerTls;
 use crate::policy::Policy;
+use crate::proxy::LogTrust;
 use crate::settings::why_not;
 use crate::store::health::Reserve;
 use crate::store::sqlite::{Recovered, SqliteStore};
@@ -24,6 +25,7 @@ pub(super) struct Checked {
     pub(super) backends: Arc<Backends>,
     pub(super) broker: Option<(Policy, Clients, RecordSigner, KeyRing)>,
     pub(super) proxy: Option<(Clients, KeySet)>,
+    pub(super) log: Option<LogTrust>,
     pub(super) tls: Option<Arc<ServerTls>>,
     pub(super) witnesses: Vec<Connected>,
 }
@@ -201,6 +203,11 @@ impl Checked {
         if let (Some(backends), true) = (&backends, part.is_proxy()) {
             faults.extend(short_lease(config, backends));
         }
+        let log = if part.is_proxy() && config.require_receipt {
+            load_log(config).map_err(|error| faults.push(error)).ok()
+        } else {
+            None
+        };
         let tls = load_tls(config, part, outside, &mut faults);
         let witnesses = if part.is_broker() {
             let connected = Connected::all(&config.witnesses.witnesses);
@@ -213,6 +220,7 @@ impl Checked {
                 backends,
                 broker,
                 proxy,
+                log,
                 tls,
                 witnesses,
             }),
@@ -228,6 +236,12 @@ fn load_tls(config: &Config, part: Part, outside: &Outside, faults: &mut Vec<Str
         .map_err(|found| faults.extend(found))
         .ok()
         .map(Arc::new)
+}
+
+/// The key under which the log's receipts are believed.
+fn load_log(config: &Config) -> Result<LogTrust, String> {
+    let path = log_files(config).public();
+    LogTrust::newest(&read_public(&path)?).ok_or_else(|| format!("{}: it names no key", path.display()))
 }
 
 /// A backend that can be waited for longer than the lease lasts: another proxy would take over while the first one's request is still open.

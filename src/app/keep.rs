@@ -8,12 +8,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
-use crate::audit::EventKind;
+use crate::audit::{EventKind, read_public};
 use crate::broker::Broker;
 use crate::domain::lifecycle::CredentialTransition;
 use crate::edge::ServerTls;
 use crate::http::{self, Common};
-use crate::proxy::Proxy;
+use crate::proxy::{LogTrust, Proxy};
 use crate::store::Store;
 use crate::token::KeyRing;
 use crate::witness::Witnesses;
@@ -25,8 +25,8 @@ const STORE_BEAT: Duration = Duration::from_secs(1);
 const PROXY_SWEEP: Duration = Duration::from_millis(200);
 /// How often what is past its time is ended.
 const BROKER_SWEEP: Duration = Duration::from_secs(2);
-/// How often refusals that were only counted are looked for.
-const REFUSAL_LOOK: Duration = Duration::from_secs(10);
+/// How often refusals and reads that were only counted are looked for.
+const COUNT_LOOK: Duration = Duration::from_secs(10);
 /// How often the key and certificate files are looked at.
 const FILE_LOOK: Duration = Duration::from_secs(5);
 
@@ -38,6 +38,8 @@ const WITNESS_PACE: Duration = Duration::from_secs(1);
 /// The files that are looked at now and then, and whoever wants it done now.
 pub(super) struct Files {
     pub(super) keys: PathBuf,
+    /// The log's public keys.
+    pub(super) log: PathBuf,
     pub(super) tls: Option<Arc<ServerTls>>,
     pub(super) reload: Arc<Notify>,
 }
@@ -57,7 +59,7 @@ pub(super) async fn keep(
         keep_witnesses(witnesses, store, shutdown.clone()),
         keep_executions(proxy.clone(), shutdown.clone()),
         keep_drafts(broker.clone(), shutdown.clone()),
-        keep_refusals(common, shutdown.clone()),
+        keep_counts(common, shutdown.clone()),
         keep_files(broker, proxy, files, shutdown),
     );
 }
@@ -109,10 +111,11 @@ async fn keep_drafts(broker: Option<Arc<Broker>>, shutdown: CancellationToken) {
     }
 }
 
-async fn keep_refusals(common: Common, shutdown: CancellationToken) {
-    let mut turn = pace(REFUSAL_LOOK);
+async fn keep_counts(common: Common, shutdown: CancellationToken) {
+    let mut turn = pace(COUNT_LOOK);
     while shutdown.run_until_cancelled(turn.tick()).await.is_some() {
         http::note_refusals(&common).await;
+        http::note_reads(&common).await;
     }
 }
 
@@ -153,6 +156,7 @@ async fn keep_witnesses(witnesses: Option<Arc<Witnesses>>, store: Arc<dyn Store>
 async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Files, shutdown: CancellationToken) {
     let mut turn = pace(FILE_LOOK);
     let mut told = (Told::default(), Told::default());
+    let mut log_told = Told::default();
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -160,6 +164,9 @@ async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Fi
             () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
         }
         reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys, &mut told);
+        if let Some(log) = proxy.as_ref().and_then(|proxy| proxy.log.as_ref()) {
+            reload_log(log, &files.log, &mut log_told);
+        }
         if let Some(tls) = &files.tls {
             tls.look();
         }
@@ -218,6 +225,22 @@ fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path, (ring
                 if set.fails() {
                     tracing::error!(error, "the public keys cannot be read; the keys in use stay");
                 }
+            }
+        }
+    }
+}
+
+fn reload_log(log: &LogTrust, path: &Path, told: &mut Told) {
+    match read_public(path) {
+        Ok(keys) => {
+            log.replace(&keys);
+            if told.goes_on() {
+                tracing::info!("the log's public keys can be read again");
+            }
+        }
+        Err(error) => {
+            if told.fails() {
+                tracing::error!(error, "the log's public keys cannot be read; the key in use stays");
             }
         }
     }

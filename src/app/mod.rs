@@ -181,6 +181,7 @@ impl App {
                 backends: parts.backends.clone(),
                 clients: Arc::new(clients),
                 verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
+                log: parts.log.map(Arc::new),
                 settings: proxy::Settings {
                     audience: config.proxy_audience.clone(),
                     holder: config.proxy_name.clone(),
@@ -224,7 +225,9 @@ impl App {
         http::router(self.common(), self.broker.clone(), self.proxy.clone())
     }
 
-    fn common(&self) -> Common {
+    /// What the process's handlers share.
+    #[must_use]
+    pub fn common(&self) -> Common {
         Common::new(CommonParts {
             store: self.store.clone(),
             clock: self.outside.clock.clone(),
@@ -323,6 +326,7 @@ impl App {
     fn files(&self) -> Files {
         Files {
             keys: self.config.keys.clone(),
+            log: log_files(&self.config).public(),
             tls: self.tls.clone(),
             reload: self.reload.clone(),
         }
@@ -359,6 +363,11 @@ impl App {
             self.tasks
                 .spawn(async move { listen::serve(listener, router, inside, &shutdown).await });
         }
+        let (desk, end) = (self.audit.clone(), shutdown.clone());
+        self.tasks.spawn(async move {
+            end.cancelled().await;
+            desk.close();
+        });
         if let Some(printer) = self.printer.take() {
             let shutdown = shutdown.clone();
             self.tasks.spawn(async move { printer.keep(shutdown).await });
@@ -386,6 +395,7 @@ impl App {
         }
         self.settle().await;
         http::note_all_refusals(&self.common()).await;
+        http::note_all_reads(&self.common()).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

@@ -30,7 +30,15 @@ pub(crate) struct Brief<'e> {
     #[serde(borrow, default)]
     pub(crate) case_id: Option<Text<'e>>,
     #[serde(borrow, default)]
-    pub(crate) subject: Option<Text<'e>>,
+    pub(crate) log: Option<LogMark<'e>>,
+}
+
+/// What it says of the log itself.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LogMark<'e> {
+    /// The key that signs from here on.
+    #[serde(borrow)]
+    pub(crate) key: Text<'e>,
 }
 
 /// Which process wrote it.

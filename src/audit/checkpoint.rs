@@ -164,6 +164,11 @@ impl SignedHead {
         Ok(signers)
     }
 
+    /// How many lines of keys with the log's own name it has, whoever they are.
+    pub(super) fn own_lines(&self) -> usize {
+        self.lines().filter(|line| line.name() == self.origin.as_str()).count()
+    }
+
     /// Which of these witnesses have signed it, and when, by their clocks.
     ///
     /// # Errors

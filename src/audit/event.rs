@@ -146,6 +146,10 @@ notes! {
     ApproverRevoked = "approver.revoke",
     /// One approver key was revoked.
     ApproverKeyRevoked = "approver.revoke_key",
+    /// The log was read; `subject` says how. The first read of a caller in a minute has the SHA-256 of its query, the others are counted.
+    AuditRead = "audit.read",
+    /// A prover tried what must be refused and reported; `failed` if a guarantee did not hold, `proof` says how many.
+    ProofReported = "proof.reported",
     /// The log's key was replaced; what follows is signed by the new one.
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
@@ -238,6 +242,12 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
+    /// The outcome that is written so; `None` if there is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|outcome| outcome.as_str() == text)
+    }
+
     /// Every outcome.
     pub const ALL: &'static [Self] = &[Self::Ok, Self::Denied, Self::Failed, Self::Unknown];
 
@@ -361,6 +371,19 @@ pub struct ChangePart {
     pub to: &'static str,
 }
 
+/// How many guarantees a prover tried, and what came of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ProofPart {
+    /// Those that held.
+    pub passed: u32,
+    /// Those that did not, or could not be tried to their end.
+    pub failed: u32,
+    /// Those of the failed in which something went through that must be refused.
+    pub passed_through: u32,
+    /// Those that there was nothing to try with.
+    pub not_applicable: u32,
+}
+
 /// A clock that is behind the times that are written down, or was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ClockPart {
@@ -455,7 +478,10 @@ pub struct EventBody {
     /// How many calls the event stands for, where it is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// SHA-256 of what an administrative event put in force, or of the evidence a person gave.
+    /// What a prover found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofPart>,
+    /// SHA-256 of what an administrative event put in force, of the evidence a person gave, of what a read asked for, or of a prover's report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_sha256: Option<Digest>,
     /// The change of state.
@@ -494,6 +520,7 @@ impl EventBody {
             stop: None,
             subject: None,
             count: None,
+            proof: None,
             content_sha256: None,
             state: None,
             clock: None,

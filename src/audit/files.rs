@@ -85,6 +85,15 @@ impl LogFiles {
     }
 }
 
+/// The public keys of a log, oldest first, from the file that has nothing else.
+///
+/// # Errors
+/// A sentence with the file and what is wrong.
+pub fn read_public(path: &Path) -> Result<Vec<VerifierKey>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    read_log_lines(&text).map_err(|why| format!("{}: {why}", path.display()))
+}
+
 /// The keys as they were read.
 #[derive(Debug)]
 pub struct LogKeys {
@@ -120,11 +129,6 @@ impl LogKeys {
         }
         Ok(Self { signing, known })
     }
-}
-
-fn read_public(path: &Path) -> Result<Vec<VerifierKey>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    read_log_lines(&text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
 /// A private key of a log. The group may read it, since broker and proxy may be two users; nobody else.

@@ -3,6 +3,7 @@
 
 pub(crate) mod brief;
 pub mod bundle;
+mod case;
 mod checkpoint;
 mod event;
 pub mod export;
@@ -17,13 +18,14 @@ mod stop;
 pub mod tree;
 pub mod verify;
 
+pub use case::{CaseGap, case_gaps};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use event::{
     Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
+    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProofPart, ProviderPart, WriterPart,
 };
 pub(crate) use files::read_key;
-pub use files::{LogFiles, LogKeys, read_log_lines};
+pub use files::{LogFiles, LogKeys, read_log_lines, read_public};
 pub use head_file::HeadFile;
 pub use head_line::{head_json, head_line, latest_head};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};

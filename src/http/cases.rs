@@ -5,13 +5,17 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::audit::case::CaseLog;
+use super::audit::reads;
 use super::auth::Authenticated;
 use super::body::{Params, Segment, next_after, page_limit};
 use super::drafts::{READERS, only_own};
-use super::view::DraftView;
+use super::view::{CredentialView, DraftView, ExecutionView};
 use super::{BrokerState, Code, Problem};
 use crate::domain::lifecycle::{DraftState, ExecutionState};
 use crate::domain::name::CaseId;
+use crate::domain::principal::{Client, Role};
+use crate::store::Store;
 use crate::store::intent::{CaseFilter, DraftFilter};
 use crate::store::record::DraftRecord;
 
@@ -22,8 +26,13 @@ pub(super) struct StepView {
     status: &'static str,
     /// What the orchestrator should do next.
     next: &'static str,
-    /// The draft.
+    /// The draft: what is done to what, its hash and stored key, what the policy said, and who signed.
     draft: DraftView,
+    /// Every credential that was issued for it.
+    credentials: Vec<CredentialView>,
+    /// Its execution, with each attempt and what the backend answered. Not told to an approval service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<ExecutionView>,
 }
 
 /// A case.
@@ -38,6 +47,9 @@ pub(super) struct CaseView {
     /// Pass as `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// What the log has of the case, for auditors, on the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<CaseLog>,
 }
 
 /// Which of its steps.
@@ -92,21 +104,43 @@ pub(super) async fn show(
         ..DraftFilter::default()
     };
     let drafts = store.drafts(page).await?;
-    let steps = drafts.iter().map(|draft| {
-        let (status, next) = step(draft);
-        StepView {
-            status,
-            next,
-            draft: DraftView::of(draft, &caller.client),
-        }
-    });
+    let mut steps = Vec::with_capacity(drafts.len());
+    for draft in &drafts {
+        steps.push(step_view(&**store, draft, &caller.client).await?);
+    }
+    let log = if caller.client.has_role(Role::Auditor) && after.is_none() {
+        reads::record(&state.common, &caller, &format!("case {id}"), "").await?;
+        Some(CaseLog::read(&**store, &id, &caller.client).await?)
+    } else {
+        None
+    };
     Ok(axum::Json(CaseView {
         case_id: id.to_string(),
         complete: standing.complete,
-        steps: steps.collect(),
+        steps,
         next: next_after(&drafts, limit, |draft| draft.id.to_string()),
+        log,
     })
     .into_response())
+}
+
+async fn step_view(store: &dyn Store, draft: &DraftRecord, viewer: &Client) -> Result<StepView, Problem> {
+    let (status, next) = step(draft);
+    let sees_executions = [Role::Orchestrator, Role::Auditor, Role::Operator]
+        .iter()
+        .any(|role| viewer.has_role(*role));
+    let execution = if sees_executions && draft.execution.is_some() {
+        store.execution_of(draft.id).await?
+    } else {
+        None
+    };
+    Ok(StepView {
+        status,
+        next,
+        draft: DraftView::of(draft, viewer),
+        credentials: store.credentials(draft.id).await?.iter().map(CredentialView::from).collect(),
+        execution: execution.as_ref().map(ExecutionView::from),
+    })
 }
 
 /// Where a step stands, and what to do about it.

@@ -20,7 +20,7 @@ use crate::domain::json::Json;
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::principal::{Client, Role};
 use crate::edge::{Holder, Shown, Work};
-use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, ResolveError, Subject};
+use crate::proxy::{self, Denied, ExecuteError, ExecuteRequest, Fault, Logged, ResolveError, Subject};
 use crate::store::Op;
 use crate::store::intent::Resolution;
 use crate::store::log::EventRef;
@@ -37,6 +37,31 @@ pub(super) struct ExecuteBody {
     /// The draft's document, which must hash to the credential's hash.
     #[schema(value_type = Option<Object>)]
     draft: Option<Json>,
+    /// `audit` of the exchange's answer, unchanged: the receipt that the credential's issue is in the log. A proxy with `require_receipt` spends no
+    /// credential without it.
+    audit: Option<AuditBody>,
+}
+
+/// An event and its receipt, as an answer brought them.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditBody {
+    /// The event's number.
+    seq: Option<u64>,
+    /// Its exact bytes, as text.
+    event: String,
+    /// The text of its `.tlog-proof` file.
+    receipt: String,
+}
+
+impl From<AuditBody> for Logged {
+    fn from(body: AuditBody) -> Self {
+        Self {
+            seq: body.seq,
+            event: body.event,
+            receipt: body.receipt,
+        }
+    }
 }
 
 /// Spend the credential and start the execution. A repeated call answers with what is known and never acts again.
@@ -68,12 +93,16 @@ pub(super) async fn execute(
         credential: credential.grant().credential,
         tenant: credential.grant().resource.tenant.clone(),
     };
-    let (wait, subject) = match asked(&state, query, request).await {
+    let (wait, subject, logged) = match asked(&state, query, request).await {
         Ok(asked) => asked,
         Err(problem) => return Err(unreadable(&state, id, &holder, &credential, problem).await),
     };
     let place = admit(&state.common, Work::Execute)?;
-    let asked = ExecuteRequest { credential, subject };
+    let asked = ExecuteRequest {
+        credential,
+        subject,
+        logged,
+    };
     let execution = {
         // A caller who hangs up is refused, counted and written down all the same.
         let state = state.clone();
@@ -111,14 +140,19 @@ async fn reached(common: &Common, execution: &ExecutionRecord) -> Told<Execution
 }
 
 /// How long to wait, and what to execute.
-async fn asked(state: &ProxyState, query: Result<Params<WaitQuery>, Problem>, request: Request) -> Result<(Duration, Subject), Problem> {
+async fn asked(
+    state: &ProxyState,
+    query: Result<Params<WaitQuery>, Problem>,
+    request: Request,
+) -> Result<(Duration, Subject, Option<Logged>), Problem> {
     let wait = wait::wish(query?.0.wait)?;
     let body: ExecuteBody = Strict::from_request(request, state).await?.value;
-    match (body.draft_id, body.draft) {
-        (Some(id), None) => Ok((wait, Subject::Id(id))),
-        (None, Some(document)) => Ok((wait, Subject::Document(document))),
-        _ => Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
-    }
+    let subject = match (body.draft_id, body.draft) {
+        (Some(id), None) => Subject::Id(id),
+        (None, Some(document)) => Subject::Document(document),
+        _ => return Err(Problem::new(Code::JsonInvalid, "send exactly one of `draft_id` and `draft`")),
+    };
+    Ok((wait, subject, body.audit.map(Logged::from)))
 }
 
 /// The answer to a call with a credential of ours that cannot be read; it counts as any other refusal that is the holder's fault.

@@ -11,6 +11,7 @@ mod executions;
 mod handoffs;
 mod openapi;
 pub mod problem;
+mod proofs;
 mod rates;
 mod reads;
 mod refusals;
@@ -36,7 +37,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use approvals::RevokedView;
-pub use audit::AuditDesk;
+pub use audit::{AuditDesk, note_all_reads, note_reads};
 pub(crate) use handoffs::{HandoffLine, HandoffView};
 pub use openapi::document;
 pub use problem::{Code, Problem};
@@ -148,12 +149,14 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(stops::resume))
         .routes(routes!(cases::show))
         .routes(routes!(audit::events::list))
+        .routes(routes!(audit::stream::stream))
         .routes(routes!(audit::tree::checkpoint))
         .routes(routes!(audit::tree::consistency))
         .routes(routes!(audit::tree::proof))
         .routes(routes!(audit::tree::tile))
         // The longer paths of tiles; no description of a path can say that it has any number of parts.
         .route("/v1/audit/tile/{level}/{index}/{*rest}", get(audit::tree::tile))
+        .routes(routes!(proofs::report))
         .routes(routes!(well_known::authorization_server))
         .routes(routes!(well_known::biscuit_web_keys))
 }

@@ -144,6 +144,8 @@ const EXECUTE: &[Code] = &[
     C::CredentialUnknown,
     C::CredentialNotLive,
     C::CredentialSpent,
+    C::ReceiptMissing,
+    C::ReceiptInvalid,
     C::DraftNotExecutable,
     C::DraftExpired,
     C::ExecutionWindowOver,
@@ -206,10 +208,12 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("run_read", &[CLIENT, PLACE, BODY, ONE, READ]),
     ("show_case", &[CLIENT, ONE, PARAMETERS]),
     ("list_events", &[CLIENT, PARAMETERS]),
+    ("stream_events", &[CLIENT, PARAMETERS, PLACE]),
     ("show_checkpoint", &[TREE]),
     ("prove_consistency", &[TREE, PARAMETERS]),
     ("prove_inclusion", &[CLIENT, ONE, PARAMETERS]),
     ("show_tile", &[CLIENT, ONE]),
+    ("report_proof", &[CLIENT, BODY, CHANGE]),
 ];
 
 /// The codes of a call; `None` for one that is not in the table.

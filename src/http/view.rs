@@ -7,7 +7,7 @@ use crate::domain::draft::Resource;
 use crate::domain::money::Money;
 use crate::domain::policy::Requirement;
 use crate::domain::principal::{Client, Role};
-use crate::store::record::{ApprovalRecord, DraftRecord, ExecutionRecord, ExecutionSummary, Said, StoredVerdict};
+use crate::store::record::{ApprovalRecord, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, Said, StoredVerdict};
 
 /// What an operation touches.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -366,6 +366,39 @@ pub(super) struct EventView {
     said: Option<&'static str>,
     /// What was made of it, as the answer to the backend says.
     finding: &'static str,
+}
+
+/// A credential as it stands; the token itself is stored nowhere.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct CredentialView {
+    /// Its id.
+    id: String,
+    /// The approval it was given for.
+    approval_id: String,
+    /// For whom.
+    audience: String,
+    /// The id of the root key that signed it.
+    root_key_id: u32,
+    /// `issued`, `redeemed`, `revoked` or `lapsed`.
+    state: String,
+    /// When it was issued.
+    issued_at: String,
+    /// First moment it is good no longer.
+    expires_at: String,
+}
+
+impl From<&CredentialRecord> for CredentialView {
+    fn from(credential: &CredentialRecord) -> Self {
+        Self {
+            id: credential.id.to_string(),
+            approval_id: credential.approval.to_string(),
+            audience: credential.audience.to_string(),
+            root_key_id: credential.root_key_id,
+            state: credential.state.to_string(),
+            issued_at: credential.issued_at.to_string(),
+            expires_at: credential.expires_at.to_string(),
+        }
+    }
 }
 
 /// An execution as it stands.

@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use crate::audit::EventOutcome;
+use crate::audit::{EventOutcome, Note};
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
 use crate::store::backlog::{Backlog, OddEvents};
@@ -152,6 +152,22 @@ impl Snapshot {
                 MetricType::Counter,
             ),
             [(vec![], ConstCounter::new(takeovers))],
+        )?;
+        let proofs = |outcome: EventOutcome| {
+            let reports = told
+                .iter()
+                .filter(|(event, _)| event.event == Note::ProofReported.as_str() && event.outcome == outcome.as_str());
+            let labels = vec![("outcome", outcome.as_str().to_owned())];
+            (labels, ConstCounter::new(reports.map(|(_, n)| *n).sum::<u64>()))
+        };
+        family(
+            encoder,
+            (
+                "writ_proofs",
+                "Reports of provers, by whether every guarantee held",
+                MetricType::Counter,
+            ),
+            [proofs(EventOutcome::Ok), proofs(EventOutcome::Failed)],
         )?;
         family(
             encoder,

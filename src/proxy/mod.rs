@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod handoff;
+mod logged;
 mod look;
 mod read;
 mod reconcile;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 pub use handoff::{Action, LookFor, Reason, actions, look_for};
+pub use logged::{LogTrust, Logged, NotLogged};
 pub use read::{ReadDenied, ReadRequest, ReadResult};
 pub use redeem::{Denied, ExecuteError, ExecuteRequest, Fault, Subject};
 pub use resolve::{MAX_EVIDENCE_CHARS, ResolveError, resolve};
@@ -62,6 +64,8 @@ pub struct Parts {
     pub clients: Arc<Clients>,
     /// Verifies credentials, offline.
     pub verifier: Arc<Verifier>,
+    /// Under which key a credential's receipt is checked; without one none is asked for.
+    pub log: Option<Arc<LogTrust>>,
     /// Names and times.
     pub settings: Settings,
     /// Work past the redeem; shutdown waits for it.

@@ -1,6 +1,6 @@
 //! Redeem: verify the credential offline, then spend it, consume the draft and claim the execution in one step, or do none of the three.
 
-use super::Proxy;
+use super::{Logged, NotLogged, Proxy};
 use crate::audit::{Actor, ActorKind, CredentialPart, EventBody, EventKind, Note, StopPart};
 use crate::crash_points::{Point, reached};
 use crate::domain::digest::DraftHash;
@@ -30,6 +30,8 @@ pub struct ExecuteRequest {
     pub credential: SignedCredential,
     /// What is to be executed.
     pub subject: Subject,
+    /// The receipt that the credential's issue is in the log, if it came.
+    pub logged: Option<Logged>,
 }
 
 /// A call that executed nothing, and what was learnt about it. It is not written down yet: see [`Proxy::note_denied`].
@@ -71,6 +73,9 @@ pub enum ExecuteError {
     /// The credential is no good, or not for this.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// It is not shown that the credential's issue is in the log.
+    #[error(transparent)]
+    NotLogged(#[from] NotLogged),
     /// The document in the body is not a draft.
     #[error("draft: {0}")]
     Document(JsonError),
@@ -175,6 +180,9 @@ impl Proxy {
         seen.draft = Some(draft);
         let verified = self.verifier.authorize(request.credential, &facts, now)?;
         let grant = verified.grant();
+        if let Some(log) = &self.log {
+            log.check(grant, request.logged.as_ref())?;
+        }
         let redeem = Redeem {
             credential: grant.credential,
             approval: grant.jti,
@@ -226,7 +234,7 @@ impl ExecuteError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Missing | Self::Document(_) | Self::NotFound => Fault::Theirs,
+            Self::Missing | Self::NotLogged(_) | Self::Document(_) | Self::NotFound => Fault::Theirs,
             Self::Token(error) => of_token(error),
             Self::Refused(rejection) => of_rejection(rejection),
             Self::Store(_) | Self::BrokeOff => Fault::Ours,
@@ -239,6 +247,8 @@ impl ExecuteError {
             Self::Missing => Some("credential_missing"),
             Self::Token(error) if error.is_ours() => None,
             Self::Token(error) => Some(error.code()),
+            Self::NotLogged(NotLogged::Missing) => Some("receipt_missing"),
+            Self::NotLogged(_) => Some("receipt_invalid"),
             Self::Document(_) => Some("json_invalid"),
             Self::NotFound => Some("not_found"),
             Self::Refused(rejection) => Some(match rejection {

@@ -82,8 +82,10 @@ fn calls() -> Vec<Call> {
         call("POST", "/v1/stops/stp_{id}/resume", "operations", "support-agent", reason()),
         call("GET", "/v1/cases/case-none", "support-agent", "", None),
         call("GET", "/v1/audit/events", "security", "support-agent", None),
+        call("GET", "/v1/audit/stream", "security", "support-agent", None),
         call("GET", "/v1/audit/proof?seq=0", "security", "support-agent", None),
         call("GET", "/v1/audit/tile/0/999", "security", "support-agent", None),
+        call("POST", "/v1/proofs", "prover", "security", Some(super::proofs::report())),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod approvers;
+mod audit;
 mod cases;
 mod documented;
 mod drafts;
@@ -11,6 +12,7 @@ mod journey;
 mod openapi;
 mod own_keys;
 mod problem_codes;
+mod proofs;
 mod races;
 mod ready;
 mod receipts;

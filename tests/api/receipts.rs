@@ -170,6 +170,7 @@ async fn an_event_is_proven_against_any_size_the_log_ever_had() {
     world.clock.advance(std::time::Duration::from_secs(120));
     world.allowed_draft().await;
     let new = head(&world).await;
+    world.clock.advance(std::time::Duration::from_secs(120));
     let events = world.app.store.events(0, 1000).await.unwrap();
     for (seq, size, root) in [
         (0, old.size(), Some(old.root())),
@@ -192,10 +193,13 @@ async fn an_event_is_proven_against_any_size_the_log_ever_had() {
             None => assert_eq!(answer["receipt"], Value::Null, "no head of that size was ever signed"),
         }
     }
+    // The first of these reads is in the log, the others are counted.
+    let now = head(&world).await;
+    assert_eq!(now.size(), new.size() + 1);
     for gone in [
-        format!("seq={}", new.size()),
+        format!("seq={}", now.size()),
         format!("seq={}&size={}", old.size(), old.size()),
-        format!("seq=0&size={}", new.size() + 1),
+        format!("seq=0&size={}", now.size() + 1),
         "seq=0&size=0".to_owned(),
     ] {
         audit(&world, &format!("/v1/audit/proof?{gone}")).await.refused(404, "not_found");
@@ -285,18 +289,15 @@ async fn the_tiles_give_the_root_that_is_signed() {
 #[tokio::test]
 async fn strangers_who_look_at_the_tree_all_at_once_are_told_to_come_later() {
     let world = World::new().await;
-    let looks = (0..64).map(|_| nobody(&world, "/v1/audit/checkpoint"));
-    let replies = futures_of(looks).await;
-    let turned_away = replies.iter().filter(|reply| reply.status == 503).count();
-    assert!(turned_away >= 32, "{turned_away}");
-    assert!(replies.iter().any(|reply| reply.status == 200));
-    let looks = (0..64).map(|_| nobody(&world, "/v1/audit/consistency?old=0"));
-    assert!(
-        futures_of(looks)
-            .await
-            .iter()
-            .any(|reply| reply.status == 503 && reply.code() == "overloaded")
-    );
+    for path in ["/v1/audit/checkpoint", "/v1/audit/consistency?old=0"] {
+        // A store that answers each at once leaves no two of them at the same time.
+        crate::support::listening::soon("some are turned away", async || {
+            let replies = futures_of((0..64).map(|_| nobody(&world, path))).await;
+            assert!(replies.iter().any(|reply| reply.status == 200));
+            replies.iter().any(|reply| reply.status == 503 && reply.code() == "overloaded")
+        })
+        .await;
+    }
     nobody(&world, "/v1/audit/checkpoint").await.expect(200);
     let file = rusqlite::Connection::open(&world.config.store).unwrap();
     file.execute_batch("ALTER TABLE checkpoint RENAME TO gone").unwrap();

@@ -1,7 +1,8 @@
 //! The real binary, in temporary directories.
 
 mod approve;
-mod audit;
+pub mod audit;
+mod audit_reads;
 mod backend;
 mod clock;
 mod config;

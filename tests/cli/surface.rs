@@ -186,7 +186,10 @@ fn day(run: &Running) -> Vec<String> {
     ] {
         said.push(work.run(arguments).ok());
     }
-    let events = work.run(&["events"]).ok();
+    for arguments in [&["audit", "show", &draft][..], &["audit", "search", "--draft", &draft]] {
+        said.push(work.run(&[arguments, &["--json"]].concat()).json().to_string());
+    }
+    let events = work.run(&["audit", "tail", "-n", "1000", "--json"]).ok();
     assert!(events.lines().count() > 20, "{events}");
     for line in events.lines() {
         serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error} in {line}"));

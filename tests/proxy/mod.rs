@@ -8,6 +8,7 @@ mod faults;
 mod handed_off;
 mod handoffs;
 mod leases;
+mod logged;
 mod parallel;
 mod pending;
 mod preconditions;

@@ -377,6 +377,7 @@ impl Fixture {
             backends: variant.backends.clone(),
             clients: clients(Need::Proxy),
             verifier: self.verifier.clone(),
+            log: None,
             settings: proxy::Settings {
                 audience: self.config.proxy_audience.clone(),
                 holder: format!("proxy-{worker}-{life}"),

@@ -93,11 +93,11 @@ async fn permissions_are_replaced_as_a_whole_and_only_for_who_is_registered(worl
     replace("c-1").await.unwrap();
     let mut expected = entry;
     expected.client.permissions.clone_from(&less);
-    assert_eq!(world.store().client(&"c-1".parse().unwrap()).await.unwrap(), Some(expected));
+    assert_eq!(world.store().client(&"c-1".parse().unwrap()).await.unwrap(), Some(expected.clone()));
     let told = world.events().await.pop().unwrap();
     assert_eq!(told["type"], "client.replace_permissions");
     assert_eq!(told["subject"], "c-1");
-    let content = Digest::of(serde_json::to_string(&less).unwrap().as_bytes());
+    let content = Digest::of(serde_json::to_string(&expected).unwrap().as_bytes());
     assert_eq!(told["content_sha256"], content.to_string());
 }
 

@@ -70,6 +70,11 @@ impl Bundle {
         self.manifest.as_ref()
     }
 
+    /// Whether it should have a list of files and has none that can be read.
+    pub(crate) fn lacks_manifest(&self) -> bool {
+        self.manifest.is_none() && [Manifest::FILE, Manifest::SUM].iter().any(|file| self.dir.join(file).exists())
+    }
+
     /// Where it is.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -157,7 +162,7 @@ impl LogSource for Bundle {
     fn held(&self) -> Result<(u64, u64), SourceError> {
         Ok(match self.manifest.as_ref().map(|list| &list.what) {
             Some(What::Range { first, last } | What::Time { first, last, .. }) => (*first, last.saturating_add(1)),
-            Some(What::Case { .. }) | None => (0, self.head.size),
+            Some(What::Case { .. }) | None => (0, u64::MAX),
         })
     }
 

@@ -1,7 +1,9 @@
 //! Which key of the log may sign which sizes of it. A key's time ends at a boundary: a head that it and its successor have both signed, over a log
 //! that names the successor. Whoever has only the old key cannot sign what came after, nor whoever has only the new one what came before.
+//!
+//! A log that was taken back goes on under another name, with a key that no earlier one vouches for: whoever verifies must believe it by themselves.
 
-use super::report::KeySpan;
+use super::report::{Fault, KeySpan};
 use crate::audit::checkpoint::CheckpointError;
 use crate::audit::{SignedHead, VerifierKey};
 
@@ -11,7 +13,11 @@ pub(super) struct Epochs {
     trusted: Vec<VerifierKey>,
     /// Those that the log names as successors. Nothing is believed of them before a boundary.
     announced: Vec<VerifierKey>,
+    /// The keys of the names under which it goes on.
+    recovered: Vec<VerifierKey>,
     spans: Vec<Span>,
+    /// The last head from before the first that a known key has signed.
+    before: Option<SignedHead>,
 }
 
 struct Span {
@@ -34,7 +40,9 @@ impl Epochs {
         Self {
             trusted: trusted.to_vec(),
             announced: Vec::new(),
+            recovered: Vec::new(),
             spans: Vec::new(),
+            before: None,
         }
     }
 
@@ -45,26 +53,55 @@ impl Epochs {
         }
     }
 
+    /// The log goes on under the name of this key.
+    pub(super) fn recovered(&mut self, key: VerifierKey) {
+        self.recovered.push(key);
+    }
+
     /// Takes the next head, larger than those before, whose root is that of the log.
     pub(super) fn head(&mut self, head: &SignedHead) -> Result<Standing, String> {
         let candidates: Vec<VerifierKey> = self.trusted.iter().chain(&self.announced).cloned().collect();
         let signers = match head.signers(&candidates) {
-            Err(CheckpointError::Unsigned | CheckpointError::Origin { .. }) if self.spans.is_empty() => return Ok(Standing::Before),
+            Err(CheckpointError::Unsigned | CheckpointError::Origin { .. }) if self.spans.is_empty() => {
+                self.before = Some(head.clone());
+                return Ok(Standing::Before);
+            }
             other => other.map_err(|error| error.to_string())?,
         };
         let Some(current) = self.spans.last().map(|span| span.key.clone()) else {
             let Some(first) = signers.iter().find(|key| self.trusted.contains(key)) else {
+                self.before = Some(head.clone());
                 return Ok(Standing::Before);
             };
+            // Where a key begins, the one before has signed too: without it, what came before was signed by nobody.
+            let orphan = self
+                .before
+                .take()
+                .filter(|before| before.origin() == head.origin() && head.own_lines() < 2);
             self.spans.push(Span {
                 key: (*first).clone(),
                 from: head.size(),
                 until: None,
             });
-            return Ok(self.boundary(head, &signers));
+            let standing = self.boundary(head, &signers);
+            return match orphan {
+                Some(before) => Err(format!(
+                    "the head over {} events before it is signed by no trusted key, and no key before this one has handed over",
+                    before.size()
+                )),
+                None => Ok(standing),
+            };
         };
         if signers.contains(&&current) {
             return Ok(self.boundary(head, &signers));
+        }
+        if let Some(next) = signers
+            .iter()
+            .find(|key| self.recovered.contains(key) && self.trusted.contains(key))
+            && *next.name() != *current.name()
+        {
+            self.hand_over(head.size(), next);
+            return Ok(Standing::Signed);
         }
         let name = signers.first().map(|key| named(key)).unwrap_or_default();
         let retired = self.spans.iter().find(|span| signers.contains(&&span.key));
@@ -77,33 +114,46 @@ impl Epochs {
     /// Ends the current key's time if a successor has signed too.
     fn boundary(&mut self, head: &SignedHead, signers: &[&VerifierKey]) -> Standing {
         let successor = signers.iter().find(|key| !self.spans.iter().any(|span| span.key == ***key));
-        if let (Some(successor), Some(current)) = (successor, self.spans.last_mut()) {
-            current.until = Some(head.size());
-            self.spans.push(Span {
-                key: (*successor).clone(),
-                from: head.size(),
-                until: None,
-            });
+        if let Some(successor) = successor {
+            self.hand_over(head.size(), successor);
         }
         Standing::Signed
     }
 
+    fn hand_over(&mut self, size: u64, successor: &VerifierKey) {
+        if let Some(current) = self.spans.last_mut() {
+            current.until = Some(size);
+        }
+        self.spans.push(Span {
+            key: successor.clone(),
+            from: size,
+            until: None,
+        });
+    }
+
     /// Whether a head from elsewhere was signed by the key of its time.
-    pub(super) fn vouch(&self, head: &SignedHead) -> Result<(), String> {
+    pub(super) fn vouch(&self, head: &SignedHead) -> Result<(), (Fault, String)> {
         let mut keys: Vec<VerifierKey> = self.trusted.clone();
         keys.extend(self.spans.iter().map(|span| span.key.clone()));
-        let signers = head.signers(&keys).map_err(|error| error.to_string())?;
+        let signers = head.signers(&keys).map_err(|error| (Fault::Tampered, error.to_string()))?;
         let ended = |key: &VerifierKey| {
             let span = self.spans.iter().find(|span| span.key == *key);
             span.and_then(|span| span.until).filter(|until| head.size() > *until)
         };
-        match signers.iter().map(|key| ended(key)).collect::<Option<Vec<_>>>() {
-            Some(ends) => Err(format!(
-                "it is signed by a key whose time ended at {} events",
-                ends.first().copied().unwrap_or_default()
-            )),
-            None => Ok(()),
-        }
+        let ends = signers.iter().map(|key| ended(key)).collect::<Option<Vec<_>>>();
+        let Some(end) = ends.and_then(|ends| ends.first().copied()) else {
+            return Ok(());
+        };
+        let goes_on = self.spans.last().is_some_and(|span| *span.key.name() != *head.origin());
+        Err(if goes_on {
+            let why = format!(
+                "it covers {} events, and the log went on under another name at {end}: it was taken back",
+                head.size()
+            );
+            (Fault::RolledBack, why)
+        } else {
+            (Fault::Tampered, format!("it is signed by a key whose time ended at {end} events"))
+        })
     }
 
     /// The keys that signed, in their order.
@@ -136,7 +186,11 @@ mod tests {
     }
 
     fn key(n: u8) -> LogKey {
-        let name: Origin = "broker.example/audit".parse().unwrap();
+        named_key("broker.example/audit", n)
+    }
+
+    fn named_key(name: &str, n: u8) -> LogKey {
+        let name: Origin = name.parse().unwrap();
         LogKey::generate(&name, &Byte(n)).unwrap().0
     }
 
@@ -149,6 +203,7 @@ mod tests {
         let (one, two, other) = (key(1), key(2), key(3));
         let mut epochs = Epochs::new(&[one.verifier().clone()]);
         assert_eq!(epochs.head(&head(1, &[&other])), Ok(Standing::Before));
+        assert!(epochs.head(&head(9, &[&one])).unwrap_err().contains("over 1 events before it"));
         assert_eq!(epochs.head(&head(10, &[&one])), Ok(Standing::Signed));
         assert!(epochs.head(&head(15, &[&other])).is_err());
         // A line that anybody can add is no boundary: the log must name the successor.
@@ -174,5 +229,28 @@ mod tests {
         assert_eq!(epochs.head(&head(30, &[&one, &two])), Ok(Standing::Signed));
         assert_eq!(epochs.head(&head(40, &[&two])), Ok(Standing::Signed));
         assert_eq!(epochs.spans().len(), 1);
+    }
+
+    #[test]
+    fn a_log_that_goes_on_under_another_name_needs_trust_in_that_name() {
+        let (old, new) = (key(1), named_key("broker.example/audit/r2", 2));
+        let both = [old.verifier().clone(), new.verifier().clone()];
+        let mut unknown = Epochs::new(&both[..1]);
+        let mut untold = Epochs::new(&both);
+        let mut epochs = Epochs::new(&both);
+        for epochs in [&mut unknown, &mut untold, &mut epochs] {
+            assert_eq!(epochs.head(&head(10, &[&old])), Ok(Standing::Signed));
+        }
+        unknown.recovered(new.verifier().clone());
+        assert!(unknown.head(&head(20, &[&new])).is_err());
+        assert!(untold.head(&head(20, &[&new])).is_err(), "no event tells of it");
+        epochs.recovered(new.verifier().clone());
+        assert_eq!(epochs.head(&head(20, &[&new])), Ok(Standing::Signed));
+        assert!(epochs.head(&head(21, &[&old])).is_err());
+        assert!(epochs.vouch(&head(15, &[&old])).is_ok());
+        assert_eq!(epochs.vouch(&head(25, &[&old])).unwrap_err().0, Fault::RolledBack);
+        let mut newest = Epochs::new(&both[1..]);
+        assert_eq!(newest.head(&head(10, &[&old])), Ok(Standing::Before));
+        assert_eq!(newest.head(&head(20, &[&new])), Ok(Standing::Signed));
     }
 }

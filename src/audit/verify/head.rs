@@ -33,8 +33,8 @@ pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &Tr
     let epochs = Epochs::new(trust.logs());
     for anchor in &asked.anchors {
         let (from, size) = (&anchor.from, anchor.head.size());
-        if let Err(why) = epochs.vouch(&anchor.head) {
-            report.find(Fault::Tampered, format!("{from}: {why}"));
+        if let Err((fault, why)) = epochs.vouch(&anchor.head) {
+            report.find(fault, format!("{from}: {why}"));
         } else if size == head.size() && anchor.head.root() != head.root() {
             report.find(
                 Fault::RolledBack,

@@ -179,10 +179,12 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
                 self.report
                     .find(Fault::Tampered, format!("event {seq} says that it is event {}", event.seq));
             }
-            if event.kind == Note::LogKeyRotated.as_str()
-                && let Some(key) = event.subject.as_deref().and_then(|text| text.parse().ok())
-            {
-                self.epochs.announce(key);
+            if let Some(key) = event.log.as_ref().and_then(|log| log.key.parse().ok()) {
+                if event.kind == Note::LogKeyRotated.as_str() {
+                    self.epochs.announce(key);
+                } else if event.kind == Note::LogRecovered.as_str() {
+                    self.epochs.recovered(key);
+                }
             }
             let report = &mut self.report;
             self.counters
@@ -392,11 +394,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             let missing = format!("the latest head covers {} events and {size} are there", latest.size());
             self.report.find(Fault::Incomplete, missing);
         } else if self.signed < latest.size() && !self.report.has(Fault::Tampered) {
-            let why = self
-                .epochs
-                .vouch(latest)
-                .err()
-                .unwrap_or_else(|| "it is not kept with the others".to_owned());
+            let why = self.epochs.vouch(latest).err();
+            let why = why.map_or_else(|| "it is not kept with the others".to_owned(), |(_, why)| why);
             self.report
                 .find(Fault::Tampered, format!("the latest head, over {} events: {why}", latest.size()));
         }
@@ -423,8 +422,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
 
     fn anchor(&mut self, anchor: &OutsideHead) {
         let (from, size) = (&anchor.from, anchor.head.size());
-        if let Err(why) = self.epochs.vouch(&anchor.head) {
-            return self.report.find(Fault::Tampered, format!("{from}: {why}"));
+        if let Err((fault, why)) = self.epochs.vouch(&anchor.head) {
+            return self.report.find(fault, format!("{from}: {why}"));
         }
         let there = self.range.size();
         match self.roots.iter().find(|(of, _)| *of == size) {

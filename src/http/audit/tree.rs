@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::SemaphorePermit;
 use utoipa::{IntoParams, ToSchema};
 
+use super::reads;
 use crate::audit::Receipt;
 use crate::audit::tree::Hash;
 use crate::domain::principal::Role;
@@ -129,9 +130,11 @@ pub(in crate::http) struct ProofView {
 pub(in crate::http) async fn proof(
     State(state): State<BrokerState>,
     auth: Authenticated,
+    uri: Uri,
     Params(query): Params<ProofQuery>,
 ) -> Result<Response, Problem> {
-    auth.with_role(&[Role::Auditor]).await?;
+    let caller = auth.with_role(&[Role::Auditor]).await?;
+    reads::record(&state.common, &caller, "proofs", uri.query().unwrap_or_default()).await?;
     let found = state.common.store.inclusion(query.seq, query.size).await?.ok_or_else(not_found)?;
     let proof = texts(&found.proof);
     let receipt = found.head.map(|head| Receipt {
@@ -161,12 +164,13 @@ pub(in crate::http) async fn proof(
     )
 )]
 pub(in crate::http) async fn tile(State(state): State<BrokerState>, auth: Authenticated, uri: Uri) -> Result<Response, Problem> {
-    auth.with_role(&[Role::Auditor]).await?;
+    let caller = auth.with_role(&[Role::Auditor]).await?;
     let tile = uri
         .path()
         .strip_prefix("/v1/audit/tile/")
         .and_then(parse_tile)
         .ok_or_else(not_found)?;
+    reads::record(&state.common, &caller, "tiles", uri.path()).await?;
     let hashes = state.common.store.tile(tile).await?.ok_or_else(not_found)?;
     let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.0).collect();
     let cache = if tile.width == Tile::FULL {

@@ -151,6 +151,8 @@ codes! {
     CredentialUnknown = "credential_unknown", 401, "The credential was never issued here, or its record is gone.";
     CredentialNotLive = "credential_not_live", 401, "The credential was revoked, replaced or lapsed.";
     CredentialSpent = "credential_spent", 409, "The credential was spent before.";
+    ReceiptMissing = "receipt_missing", 403, "The receipt that the credential's issue is in the log did not come with it.";
+    ReceiptInvalid = "receipt_invalid", 403, "The receipt does not show that the credential's issue is in the log.";
     DraftNotExecutable = "draft_not_executable", 409, "The draft is no longer approved.";
     ExecutionNotOpen = "execution_not_open", 409, "The execution is not waiting for anybody's finding.";
 

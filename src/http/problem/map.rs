@@ -6,7 +6,7 @@ use crate::backend::EventError;
 use crate::broker::{AcceptError, DecideError, ExchangeError, ProposeError, RevokeApprovalError, StopError, TokenCallError, WithdrawError};
 use crate::domain::json::JsonError;
 use crate::domain::lifecycle::DraftState;
-use crate::proxy::{EventDenied, ExecuteError, ReadDenied};
+use crate::proxy::{EventDenied, ExecuteError, NotLogged, ReadDenied};
 use crate::store::health::Pause;
 use crate::store::{Rejection, StoreError};
 use crate::token::TokenError;
@@ -311,6 +311,8 @@ impl From<ExecuteError> for Problem {
         match error {
             ExecuteError::Missing => Self::new(Code::CredentialMissing, detail),
             ExecuteError::Token(source) => Self::new(of_token(source), detail),
+            ExecuteError::NotLogged(NotLogged::Missing) => Self::new(Code::ReceiptMissing, detail),
+            ExecuteError::NotLogged(_) => Self::new(Code::ReceiptInvalid, format!("{detail}; exchange the approval again")),
             ExecuteError::Document(source) => Self::at(Code::JsonInvalid, format!("/draft{}", source.pointer), source.reason),
             ExecuteError::NotFound => Rejection::NotFound.into(),
             ExecuteError::Refused(Rejection::NotFound) => Self::new(

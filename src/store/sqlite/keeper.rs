@@ -26,11 +26,11 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Of the file at this path, as it is now.
-    pub(super) fn new(path: &Path, seal: Seal, tools: Arc<Tools>) -> Self {
+    /// Of the file at this path, which must stay the one that this is the identity of.
+    pub(super) fn new(path: &Path, identity: Identity, seal: Seal, tools: Arc<Tools>) -> Self {
         Self {
             path: path.to_owned(),
-            identity: Identity::default(),
+            identity,
             watch: Watch::default(),
             seal,
             tools,

@@ -53,6 +53,7 @@ pub use evidence::Evidence;
 pub use recover::Recovered;
 
 use self::failure::Failure;
+use self::identity::Identity;
 use self::keeper::Keeper;
 use self::pulse::Pulse;
 use self::readers::Readers;
@@ -125,6 +126,12 @@ impl SqliteStore {
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, OpenError> {
         connection::prepare(path)?;
+        // Before anything of it is believed: a file that is put in its place from here on is another one.
+        let mut identity = Identity::default();
+        identity.check(path).map_err(|why| OpenError::Log {
+            path: path.to_owned(),
+            why,
+        })?;
         let seal = opened_seal(path, log, &*clock)?;
         let changes = watch::Sender::new(0);
         let tally = Arc::new(Tally::default());
@@ -136,7 +143,7 @@ impl SqliteStore {
             writer,
             reread_log: AtomicBool::new(false),
         });
-        let keeper = Keeper::new(path, seal, Arc::clone(&tools));
+        let keeper = Keeper::new(path, identity, seal, Arc::clone(&tools));
         let writer = Writer::start(path, changes.clone(), Arc::clone(&tally), keeper)?;
         let readers = Readers::open(path).map_err(|source| OpenError::Sql {
             path: path.to_owned(),

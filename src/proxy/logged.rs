@@ -1,0 +1,110 @@
+//! The log before the effect: where it is asked for, a credential is spent only with the receipt that its issue is in the log. Checked offline,
+//! under the log's public keys: whoever has stolen the key that signs credentials, and writes to the database besides, moves nothing with it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::audit::{EventKind, EventOutcome, Receipt, ReceiptError, VerifierKey};
+use crate::domain::json::{Json, JsonError};
+use crate::domain::lifecycle::CredentialTransition;
+use crate::domain::time::Timestamp;
+use crate::token::Grant;
+
+/// What a bearer shows for its credential, as the exchange gave it.
+#[derive(Debug, Clone)]
+pub struct Logged {
+    /// The event's number, if it is said.
+    pub seq: Option<u64>,
+    /// The exact bytes of the event.
+    pub event: String,
+    /// The text of its receipt.
+    pub receipt: String,
+}
+
+/// Why it is not shown that the credential's issue is in the log.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLogged {
+    /// Nothing was brought.
+    #[error("this proxy spends a credential only with the receipt of its issue: send `audit` as the exchange answered it")]
+    Missing,
+    /// The receipt does not show that the event is in the log.
+    #[error("audit.receipt: {0}")]
+    Receipt(#[from] ReceiptError),
+    /// It is about an event with another number.
+    #[error("audit.seq: the receipt is about event {0}")]
+    Number(u64),
+    /// The event cannot be read.
+    #[error("audit.event: {0}")]
+    Event(JsonError),
+    /// It tells of something else.
+    #[error("audit.event: its {0} is not that of the issue of this credential")]
+    Other(&'static str),
+}
+
+/// Under which key a log's head is believed: the newest that the log has. Who has stolen an older one cannot show a credential with it.
+#[derive(Debug)]
+pub struct LogTrust(RwLock<Arc<VerifierKey>>);
+
+impl LogTrust {
+    /// The newest of these keys, which are the log's, oldest first; `None` if there is none.
+    #[must_use]
+    pub fn newest(keys: &[VerifierKey]) -> Option<Self> {
+        keys.last().map(|key| Self(RwLock::new(Arc::new(key.clone()))))
+    }
+
+    /// Puts the newest of other keys in its place, from the next credential on.
+    pub fn replace(&self, keys: &[VerifierKey]) {
+        if let Some(key) = keys.last() {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key.clone());
+        }
+    }
+
+    fn key(&self) -> Arc<VerifierKey> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether what was brought shows that this grant's credential was issued with the log looking on.
+    ///
+    /// # Errors
+    /// [`NotLogged`]: what does not hold.
+    pub fn check(&self, grant: &Grant, brought: Option<&Logged>) -> Result<(), NotLogged> {
+        let brought = brought.ok_or(NotLogged::Missing)?;
+        let receipt = Receipt::read(&brought.receipt)?;
+        receipt.verify(brought.event.as_bytes(), std::slice::from_ref(&*self.key()))?;
+        if brought.seq.is_some_and(|seq| seq != receipt.index) {
+            return Err(NotLogged::Number(receipt.index));
+        }
+        let event = Json::parse_deeper(brought.event.as_bytes()).map_err(NotLogged::Event)?;
+        tells_of(&event, grant)
+    }
+}
+
+/// Whether the event is the issue of exactly this: nothing of the grant is left to the token's signature alone.
+fn tells_of(event: &Json, grant: &Grant) -> Result<(), NotLogged> {
+    let text = |path: &[&str]| path.iter().try_fold(event, |at, key| at.member(key)).and_then(Json::as_str);
+    let issue = EventKind::Credential(CredentialTransition::Issue);
+    let expected: [(&'static str, &[&str], String); 9] = [
+        ("type", &["type"], issue.as_str().to_owned()),
+        ("outcome", &["outcome"], EventOutcome::Ok.as_str().to_owned()),
+        ("credential", &["credential", "id"], grant.credential.to_string()),
+        ("draft", &["draft", "hash"], grant.draft_hash.to_string()),
+        ("audience", &["credential", "audience"], grant.audience.to_string()),
+        ("approval", &["approval", "id"], grant.jti.to_string()),
+        ("operation", &["operation"], grant.operation.to_string()),
+        ("tenant", &["tenant"], grant.resource.tenant.to_string()),
+        ("resource", &["resource", "id"], grant.resource.id.to_string()),
+    ];
+    for (what, path, value) in expected {
+        if text(path) != Some(value.as_str()) {
+            return Err(NotLogged::Other(what));
+        }
+    }
+    if text(&["resource", "type"]) != Some(grant.resource.kind.to_string().as_str()) {
+        return Err(NotLogged::Other("resource"));
+    }
+    // The token writes whole seconds.
+    let until = text(&["credential", "expires_at"]).and_then(Timestamp::parse);
+    if until.map(Timestamp::seconds) != Some(grant.expires_at.seconds()) {
+        return Err(NotLogged::Other("expiry"));
+    }
+    Ok(())
+}
