@@ -43,22 +43,28 @@ struct Parts {
     signature: String,
 }
 
-/// The head of the most events in a file of such lines, among whatever else a collector has put there; `None` if there is none.
+/// The head of the most events in a file of such lines, among whatever else a collector has put there; `None` if there is none. A line that
+/// was cut short, as the last one of a process that was killed, is passed over if there is another.
 ///
 /// # Errors
-/// [`CheckpointError`] if a line begins like one and is none: somebody has cut or changed it.
+/// [`CheckpointError`] if lines begin like one, and all of them were cut or changed.
 pub fn latest_head(text: &str) -> Result<Option<SignedHead>, CheckpointError> {
     let mut latest: Option<SignedHead> = None;
+    let mut broken = None;
     for line in text.lines() {
         let Some(parts) = parts(line) else { continue };
         let name = &parts.origin;
         let note = format!("{name}\n{}\n{}\n\n\u{2014} {name} {}\n", parts.size, parts.root, parts.signature);
-        let head = SignedHead::read(&note)?;
-        if latest.as_ref().is_none_or(|known| known.size() < head.size()) {
-            latest = Some(head);
+        match SignedHead::read(&note) {
+            Ok(head) if latest.as_ref().is_none_or(|known| known.size() < head.size()) => latest = Some(head),
+            Ok(_) => {}
+            Err(error) => broken = Some(error),
         }
     }
-    Ok(latest)
+    match (latest, broken) {
+        (None, Some(error)) => Err(error),
+        (latest, _) => Ok(latest),
+    }
 }
 
 fn parts(line: &str) -> Option<Parts> {
@@ -128,6 +134,10 @@ mod tests {
         let found = latest_head(&larger).unwrap().unwrap();
         assert!(found.signers(std::slice::from_ref(key.verifier())).is_err());
         assert!(latest_head(&line.replacen(" 2 ", " 02 ", 1)).is_ok_and(|found| found.is_some_and(|head| head.size() == 2)));
-        assert!(latest_head(line.trim_end_matches('=').get(..line.len() - 20).unwrap()).is_err());
+        let cut = |by: usize| line.get(..line.len() - by).unwrap();
+        assert!(latest_head(cut(21)).is_err());
+        let shorter = latest_head(cut(20)).unwrap().unwrap();
+        assert!(shorter.signers(std::slice::from_ref(key.verifier())).is_err());
+        assert_eq!(latest_head(&format!("{line}\n{}", cut(21))).unwrap().unwrap(), heads[1]);
     }
 }

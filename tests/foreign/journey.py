@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 import urllib.error
@@ -136,8 +137,12 @@ class Writ:
 
     def told(self, kind):
         """The events of this type, read past the server."""
-        done = subprocess.run([self.program, "events", "--config", str(self.dir / "writ.toml")], capture_output=True, text=True, check=True)
-        return [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == kind]
+        database = sqlite3.connect(f"file:{self.dir / 'data/writ.db'}?mode=ro", uri=True)
+        try:
+            found = database.execute("SELECT body FROM event WHERE type = ? ORDER BY seq", [kind]).fetchall()
+        finally:
+            database.close()
+        return [json.loads(body) for (body,) in found]
 
     def names(self, witness, require):
         """Has the configuration name a witness."""
