@@ -10,6 +10,7 @@ mod demo;
 mod init;
 mod policy;
 mod registry;
+mod retention;
 mod serve;
 mod stop;
 pub mod support;
