@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn the_example_of_the_standard_has_the_digest_that_the_standard_gives() {
         let array = "WyJfMjZiYzRMVC1hYzZxMktJNmNCVzVlcyIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0";
-        assert_eq!(Disclosure(array.to_owned()).digest().to_string(), "X9yH0Ajrdm1Oij4tWso9UzzKJvPoDxwmuEcO3XAdRC0");
+        assert_eq!(
+            Disclosure(array.to_owned()).digest().to_string(),
+            "X9yH0Ajrdm1Oij4tWso9UzzKJvPoDxwmuEcO3XAdRC0"
+        );
         assert_eq!(Disclosure::parse(array), None, "no field of ours");
     }
 

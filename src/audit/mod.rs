@@ -25,8 +25,8 @@ mod withhold;
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use disclosure::{Disclosure, SD_ALG, Sensitive, SensitiveField};
 pub use event::{
-    Actor, ActorKind, ApprovalPart, AssertionPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
+    Actor, ActorKind, ApprovalPart, AssertionPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event,
+    EventBody, EventKind, EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
 };
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines};

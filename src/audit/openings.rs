@@ -72,7 +72,9 @@ impl Commitments {
     /// Takes the next event.
     pub fn event(&mut self, seq: u64, leaf: &[u8]) {
         // What is no event the verification of the tree tells.
-        let Ok(told) = serde_json::from_slice::<Told<'_>>(leaf) else { return };
+        let Ok(told) = serde_json::from_slice::<Told<'_>>(leaf) else {
+            return;
+        };
         self.open.extend(told.sd.iter().map(|digest| ((seq, *digest.as_bytes()), ())));
         if let Some(erased) = told.erased.filter(|_| told.kind == Note::PiiErased.as_str()) {
             *self.erased.entry(erased.subject).or_default() += erased.fields;
@@ -95,7 +97,9 @@ impl Commitments {
             }
             match row.standing {
                 Standing::Sealed => seen.sealed += 1,
-                Standing::Broken => wrong.push(format!("the opening of a commitment of event {seq} does not open it: it was exchanged or changed")),
+                Standing::Broken => wrong.push(format!(
+                    "the opening of a commitment of event {seq} does not open it: it was exchanged or changed"
+                )),
                 Standing::Erased => *gone.entry(row.subject).or_default() += 1,
             }
         }
@@ -103,12 +107,16 @@ impl Commitments {
             let told = self.erased.get(subject).copied().unwrap_or(0);
             seen.erased += (*n).min(told);
             if *n > told {
-                wrong.push(format!("{n} openings under the tag {subject} are gone, and the log tells that {told} were erased"));
+                wrong.push(format!(
+                    "{n} openings under the tag {subject} are gone, and the log tells that {told} were erased"
+                ));
             }
         }
         // Every opening has its row until its event is pruned.
         for (seq, _) in self.open.keys() {
-            wrong.push(format!("event {seq} has a commitment whose opening is missing, and nothing says that it was erased"));
+            wrong.push(format!(
+                "event {seq} has a commitment whose opening is missing, and nothing says that it was erased"
+            ));
         }
         (seen, wrong)
     }
@@ -130,10 +138,16 @@ mod tests {
     fn log(erased: u64) -> Commitments {
         let digest = |of: u8| Digest::from_bytes([of; 32]);
         let mut log = Commitments::default();
-        log.event(0, format!(r#"{{"type":"draft.propose","_sd":["{}","{}"]}}"#, digest(1), digest(2)).as_bytes());
+        log.event(
+            0,
+            format!(r#"{{"type":"draft.propose","_sd":["{}","{}"]}}"#, digest(1), digest(2)).as_bytes(),
+        );
         log.event(1, br#"{"type":"log.start"}"#);
         log.event(2, format!(r#"{{"type":"approval.refuse","_sd":["{}"]}}"#, digest(3)).as_bytes());
-        log.event(3, format!(r#"{{"type":"pii.erased","erased":{{"subject":"aa","fields":{erased},"basis":"x"}}}}"#).as_bytes());
+        log.event(
+            3,
+            format!(r#"{{"type":"pii.erased","erased":{{"subject":"aa","fields":{erased},"basis":"x"}}}}"#).as_bytes(),
+        );
         log
     }
 
@@ -145,11 +159,27 @@ mod tests {
         assert_eq!((seen.commitments, seen.sealed, seen.erased), (3, 2, 1));
         assert_eq!(wrong, [""; 0]);
         for (erased, rows, why) in [
-            (0, vec![row(0, 1, Sealed), row(0, 2, Erased), row(2, 3, Sealed)], "tells that 0 were erased"),
-            (1, vec![row(0, 1, Erased), row(0, 2, Erased), row(2, 3, Sealed)], "2 openings under the tag aa are gone"),
-            (1, vec![row(0, 1, Sealed), row(0, 2, Erased)], "event 2 has a commitment whose opening is missing"),
+            (
+                0,
+                vec![row(0, 1, Sealed), row(0, 2, Erased), row(2, 3, Sealed)],
+                "tells that 0 were erased",
+            ),
+            (
+                1,
+                vec![row(0, 1, Erased), row(0, 2, Erased), row(2, 3, Sealed)],
+                "2 openings under the tag aa are gone",
+            ),
+            (
+                1,
+                vec![row(0, 1, Sealed), row(0, 2, Erased)],
+                "event 2 has a commitment whose opening is missing",
+            ),
             (1, vec![row(0, 1, Sealed), row(0, 2, Erased), row(2, 3, Broken)], "does not open it"),
-            (1, vec![row(0, 1, Sealed), row(0, 2, Erased), row(2, 4, Sealed)], "no such commitment"),
+            (
+                1,
+                vec![row(0, 1, Sealed), row(0, 2, Erased), row(2, 4, Sealed)],
+                "no such commitment",
+            ),
         ] {
             let (_, wrong) = found(erased, &rows);
             assert!(wrong.iter().any(|told| told.contains(why)), "{why}: {wrong:?}");

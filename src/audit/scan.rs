@@ -38,7 +38,11 @@ pub fn scan(text: &str) -> Option<Hit> {
     if text.len() < SHORTEST {
         return None;
     }
-    if text.contains("-----BEGIN") || text.contains("PRIVATE+KEY+") || text.contains("AUDIT+SUBJECTS+KEY+") || text.contains("AGE-SECRET-KEY-") {
+    if text.contains("-----BEGIN")
+        || text.contains("PRIVATE+KEY+")
+        || text.contains("AUDIT+SUBJECTS+KEY+")
+        || text.contains("AGE-SECRET-KEY-")
+    {
         return Some(Hit::PrivateKey);
     }
     if has_authorization(text) {
@@ -116,7 +120,11 @@ fn has_secret(text: &str) -> bool {
         text.match_indices(first).any(|(at, _)| {
             let before = text.get(..at).and_then(|before| before.bytes().next_back());
             let after = text.get(at + first.len()..).unwrap_or_default();
-            let long = after.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count() >= *least;
+            let long = after
+                .bytes()
+                .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+                .count()
+                >= *least;
             long && before.is_none_or(|b| !b.is_ascii_alphanumeric())
         })
     })
@@ -130,7 +138,10 @@ fn has_authorization(text: &str) -> bool {
     let credentials = |scheme: &str| {
         lower.match_indices(scheme).find_map(|(at, _)| {
             let given = text.get(at + scheme.len()..)?.trim_start_matches([' ', ':', '+']);
-            let length = given.bytes().take_while(|b| is_encoded(*b) || matches!(b, b'.' | b'~' | b'=')).count();
+            let length = given
+                .bytes()
+                .take_while(|b| is_encoded(*b) || matches!(b, b'.' | b'~' | b'='))
+                .count();
             given.get(..length).filter(|given| given.len() >= 8)
         })
     };
@@ -259,7 +270,10 @@ fn ends_with_card(groups: &[Vec<u8>]) -> bool {
 }
 
 const fn is_mark(c: char) -> bool {
-    matches!(c, ' ' | '-' | '.' | '_' | '/' | ':' | '\u{a0}' | '\u{2007}' | '\u{2009}'..='\u{2015}' | '\u{202f}' | '\u{2212}')
+    matches!(
+        c,
+        ' ' | '-' | '.' | '_' | '/' | ':' | '\u{a0}' | '\u{2007}' | '\u{2009}'..='\u{2015}' | '\u{202f}' | '\u{2212}'
+    )
 }
 
 /// A digit of any of the scripts in which people type numbers.
@@ -276,20 +290,31 @@ fn digit(c: char) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// The text with the ids, UUIDs and digests in hexadecimal taken out: their digits are no number.
+/// The text with the ids, UUIDs and digests in hexadecimal, and the addresses of the network, taken out: their digits are no number.
 fn masked(text: &str) -> String {
+    let ids = replaced(text, |c| c.is_ascii_alphanumeric() || c == '-', is_hexadecimal_id);
+    replaced(&ids, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':'), is_address)
+}
+
+/// The text with every word of these characters that is one of those replaced by a letter.
+fn replaced(text: &str, of_word: fn(char) -> bool, is_one: fn(&str) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
     for c in text.chars().chain(['\0']) {
-        if c.is_ascii_alphanumeric() || c == '-' {
+        if of_word(c) {
             word.push(c);
             continue;
         }
-        out.push_str(if is_hexadecimal_id(&word) { "x" } else { &word });
+        out.push_str(if is_one(&word) { "x" } else { &word });
         word.clear();
         out.push(c);
     }
     out
+}
+
+/// Whether it is an address of IP version 4, maybe with a port.
+fn is_address(word: &str) -> bool {
+    word.parse::<std::net::SocketAddrV4>().is_ok() || word.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 fn is_hexadecimal_id(word: &str) -> bool {
@@ -317,7 +342,9 @@ fn is_issued(number: &[u8]) -> bool {
         15 if matches!(two, 34 | 37) => true,
         16 if matches!(two, 51..=55) || matches!(four, 2221..=2720) => true,
         14..=19 if matches!(three, 300..=305) || matches!(two, 36 | 38 | 39) => true,
-        16..=19 if four == 6011 || matches!(three, 644..=649) || matches!(two, 62 | 65) || matches!(four, 3528..=3589 | 2200..=2204) => true,
+        16..=19 if four == 6011 || matches!(three, 644..=649) || matches!(two, 62 | 65) || matches!(four, 3528..=3589 | 2200..=2204) => {
+            true
+        }
         16 if matches!(two, 60 | 81 | 82) => true,
         13..=19 => matches!(four, 5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761..=6763),
         _ => false,
@@ -332,7 +359,7 @@ fn luhn(number: &[u8]) -> bool {
         .enumerate()
         .map(|(n, digit)| u32::from(if n % 2 == 1 { doubled(*digit) } else { *digit }))
         .sum();
-    sum % 10 == 0 && number.iter().any(|digit| *digit != 0)
+    sum.is_multiple_of(10) && number.iter().any(|digit| *digit != 0)
 }
 
 #[cfg(test)]
@@ -386,6 +413,7 @@ mod tests {
             "2026-11-30 07:33:48.123456",
             "1764488028123",
             "192.168.100.200:65535",
+            "https://45.14.10.206:8700/audit",
             "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0",
             "ch_3MmlLrLkdIwHu7ix0snN0B15",
             "gid://shopify/Order/450789469",

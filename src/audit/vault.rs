@@ -91,7 +91,12 @@ impl Vault {
             )));
         }
         let text = std::fs::read_to_string(path).map(Secret::new).map_err(|error| at(&error))?;
-        let key = text.expose().trim().strip_prefix(PREFIX).and_then(|key| STANDARD.decode(key).ok()).map(Zeroizing::new);
+        let key = text
+            .expose()
+            .trim()
+            .strip_prefix(PREFIX)
+            .and_then(|key| STANDARD.decode(key).ok())
+            .map(Zeroizing::new);
         let key = key.and_then(|key| <[u8; 32]>::try_from(&**key).ok());
         let key = key.ok_or_else(|| at(&format!("expected `{PREFIX}` and 32 bytes in base64")))?;
         Ok(Some(Self(Zeroizing::new(key))))
@@ -115,7 +120,13 @@ impl Vault {
 
 /// What an opening is sealed for: its place in the log and its commitment, so that none can stand in for another.
 fn place(seq: u64, field: SensitiveField, digest: &Digest) -> Vec<u8> {
-    [b"writ.opening.v1\0", &seq.to_be_bytes()[..], digest.as_bytes(), field.as_str().as_bytes()].concat()
+    [
+        b"writ.opening.v1\0",
+        &seq.to_be_bytes()[..],
+        digest.as_bytes(),
+        field.as_str().as_bytes(),
+    ]
+    .concat()
 }
 
 /// An opening, sealed with a person's key.
@@ -147,7 +158,10 @@ fn seal(key: &SubjectKey, for_what: &[u8], plain: &[u8], entropy: &dyn Entropy) 
 fn open(key: &SubjectKey, for_what: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;
     let mut text = Zeroizing::new(text.to_vec());
-    let opened = cipher(key)?.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(for_what), &mut text).ok()?.len();
+    let opened = cipher(key)?
+        .open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(for_what), &mut text)
+        .ok()?
+        .len();
     text.truncate(opened);
     Some(text)
 }
@@ -174,10 +188,16 @@ mod tests {
         let opening = Disclosure::of(SensitiveField::Customer, "cus_1", &entropy);
         let digest = opening.digest();
         let sealed = seal_opening(&key, 7, SensitiveField::Customer, &opening, &entropy).unwrap();
-        assert_eq!(open_opening(&key, 7, SensitiveField::Customer, &digest, &sealed), Some(opening.clone()));
+        assert_eq!(
+            open_opening(&key, 7, SensitiveField::Customer, &digest, &sealed),
+            Some(opening.clone())
+        );
         assert_eq!(open_opening(&key, 8, SensitiveField::Customer, &digest, &sealed), None);
         assert_eq!(open_opening(&key, 7, SensitiveField::Reason, &digest, &sealed), None);
-        assert_eq!(open_opening(&Zeroizing::new([3; 32]), 7, SensitiveField::Customer, &digest, &sealed), None);
+        assert_eq!(
+            open_opening(&Zeroizing::new([3; 32]), 7, SensitiveField::Customer, &digest, &sealed),
+            None
+        );
         let mut changed = sealed.clone();
         changed[20] ^= 1;
         assert_eq!(open_opening(&key, 7, SensitiveField::Customer, &digest, &changed), None);

@@ -22,8 +22,13 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     work.json(&["audit", "export", "--range", "0..3", "--format", "bundle", "--out", &bundle]);
     assert!(prune("6", &bundle).refused(1).contains("does not have every event from 0 to 5"));
     assert!(prune("0", &bundle).refused(1).contains("nothing to prune"));
-    work.run(&["audit", "prune", "--before", "4", "--older-than", "1d", "--bundle", &bundle]).refused(2);
-    assert!(work.run(&["audit", "prune", "--older-than", "13mo", "--bundle", &bundle]).refused(1).contains("nothing to prune"));
+    work.run(&["audit", "prune", "--before", "4", "--older-than", "1d", "--bundle", &bundle])
+        .refused(2);
+    assert!(
+        work.run(&["audit", "prune", "--older-than", "13mo", "--bundle", &bundle])
+            .refused(1)
+            .contains("nothing to prune")
+    );
     // One byte of it is another.
     let lines = format!("{bundle}/events.jsonl");
     let kept = fs::read(&lines).unwrap();
@@ -39,7 +44,10 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     work.json(&["audit", "release", &held["hold"].to_string()]);
 
     let pruned = work.json(&["audit", "prune", "--before", "4", "--bundle", &bundle]);
-    assert_eq!((&pruned["from"], &pruned["to"], &pruned["pruned"]), (&0.into(), &3.into(), &4.into()));
+    assert_eq!(
+        (&pruned["from"], &pruned["to"], &pruned["pruned"]),
+        (&0.into(), &3.into(), &4.into())
+    );
     let left = events(work);
     assert_eq!(left[0]["seq"], 4);
     assert_eq!(left.last().unwrap()["pruned"]["bundle_sha256"], pruned["bundle_sha256"]);
@@ -59,7 +67,11 @@ fn a_value_is_shown_with_its_receipt_until_it_is_erased() {
     let proposed = events(work).into_iter().find(|event| event["type"] == "draft.propose").unwrap();
     let seq = proposed["seq"].to_string();
     work.run(&["audit", "disclose", "--seq", &seq, "--field", "address"]).refused(2);
-    assert!(work.run(&["audit", "disclose", "--seq", &seq, "--field", "evidence"]).refused(1).contains("commits to no evidence"));
+    assert!(
+        work.run(&["audit", "disclose", "--seq", &seq, "--field", "evidence"])
+            .refused(1)
+            .contains("commits to no evidence")
+    );
     let shown = work.json(&["audit", "disclose", "--seq", &seq, "--field", "customer"]);
     assert_eq!(proposed["_sd"][0], shown["digest"]);
     let customer = shown["value"].as_str().unwrap();
@@ -72,11 +84,23 @@ fn a_value_is_shown_with_its_receipt_until_it_is_erased() {
 
     work.run(&["audit", "erase", "--subject", customer, "--basis", ""]).refused(2);
     let named = format!("asked by {customer}");
-    assert!(work.run(&["audit", "erase", "--subject", customer, "--basis", &named]).refused(1).contains("names the person"));
-    assert!(work.run(&["audit", "erase", "--subject", "nobody", "--basis", "x"]).refused(1).contains("nothing about that person"));
+    assert!(
+        work.run(&["audit", "erase", "--subject", customer, "--basis", &named])
+            .refused(1)
+            .contains("names the person")
+    );
+    assert!(
+        work.run(&["audit", "erase", "--subject", "nobody", "--basis", "x"])
+            .refused(1)
+            .contains("nothing about that person")
+    );
     let erased = work.json(&["audit", "erase", "--subject", customer, "--basis", "GDPR Art. 17(1)(a)"]);
     assert_eq!(erased["fields"], 1);
-    assert!(work.run(&["audit", "disclose", "--seq", &seq, "--field", "customer"]).refused(1).contains("was erased"));
+    assert!(
+        work.run(&["audit", "disclose", "--seq", &seq, "--field", "customer"])
+            .refused(1)
+            .contains("was erased")
+    );
     let told = work.json(&["audit", "verify", "--openings"]);
     assert_eq!((&told["exit"], &told["openings"]["erased"]), (&0.into(), &1.into()), "{told}");
     writ(&["audit", "verify", &receipt, "--event", &event, "--trust", &public]).ok();

@@ -53,10 +53,14 @@ fn clean(what: &str, text: &str) {
 fn no_canary(database: &std::path::Path) -> Vec<Value> {
     let connection = rusqlite::Connection::open(database).unwrap();
     let mut statement = connection
-        .prepare("SELECT seq, body, actor || coalesce(case_id, '') || coalesce(resource, '') || coalesce(approver, '') FROM event ORDER BY seq")
+        .prepare(
+            "SELECT seq, body, actor || coalesce(case_id, '') || coalesce(resource, '') || coalesce(approver, '') FROM event ORDER BY seq",
+        )
         .unwrap();
     let rows = statement
-        .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))
+        .query_map([], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        })
         .unwrap();
     rows.map(|row| {
         let (seq, body, columns) = row.unwrap();
@@ -79,7 +83,11 @@ async fn a_draft_whose_ids_look_like_a_card_a_token_or_a_secret_is_refused_befor
         ("/case_id", "case_id", json!(format!("case:{BARE}"))),
         ("/on_behalf_of", "on_behalf_of", json!(format!("usr_{BARE}"))),
         ("/reason_code", "reason_code", json!("a4111111111111111")),
-        ("/evidence", "evidence", json!([{ "kind": format!("card {CARD}"), "sha256": "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0" }])),
+        (
+            "/evidence",
+            "evidence",
+            json!([{ "kind": format!("card {CARD}"), "sha256": "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0" }]),
+        ),
     ] {
         let mut body = World::refund(4_000);
         body[field] = value.clone();
@@ -87,7 +95,10 @@ async fn a_draft_whose_ids_look_like_a_card_a_token_or_a_secret_is_refused_befor
         assert_eq!(reply.body["errors"][0]["pointer"], pointer, "{}", reply.body);
         clean("the answer", &reply.body.to_string());
         let event = world.events().await.pop().unwrap();
-        assert_eq!((&event["type"], &event["code"]), (&json!("draft.propose_denied"), &json!("value_not_kept")));
+        assert_eq!(
+            (&event["type"], &event["code"]),
+            (&json!("draft.propose_denied"), &json!("value_not_kept"))
+        );
     }
     let charge = World::refund_of(&format!("ch_{BARE}"), 4_000, "usd");
     world.propose(charge).await.refused(400, "value_not_kept");
@@ -109,8 +120,12 @@ async fn what_is_sent_through_every_way_in_comes_out_nowhere() {
     let mut odd = World::refund(4_000);
     odd["parameters"]["charge"] = json!(TOKEN);
     world.propose(odd).await;
-    world.propose(json!({ "operation": format!("a.{}", "sk_live_51canarycanary"), "parameters": {} })).await;
-    world.propose(json!({ "operation": "refund.create", "parameters": { "charge": SECRET, "note": CARD, SECRET: 1 } })).await;
+    world
+        .propose(json!({ "operation": format!("a.{}", "sk_live_51canarycanary"), "parameters": {} }))
+        .await;
+    world
+        .propose(json!({ "operation": "refund.create", "parameters": { "charge": SECRET, "note": CARD, SECRET: 1 } }))
+        .await;
 
     // The approver's words, the record itself, and records that are none.
     let draft = world.held_draft().await;
@@ -124,15 +139,28 @@ async fn what_is_sent_through_every_way_in_comes_out_nowhere() {
     }
 
     // Headers, names of callers, tokens, addresses.
-    for value in [format!("Bearer {TOKEN}"), format!("Basic {}", base64(SECRET)), format!("Basic {}", base64(&format!("{BARE}:{SECRET}")))] {
+    for value in [
+        format!("Bearer {TOKEN}"),
+        format!("Basic {}", base64(SECRET)),
+        format!("Basic {}", base64(&format!("{BARE}:{SECRET}"))),
+    ] {
         let request = Request::get("/v1/drafts").header(header::AUTHORIZATION, value);
         world.send(request.body(Body::empty()).unwrap()).await;
     }
     let allowed = world.allowed_draft().await;
     world.execute(TOKEN, &allowed).await;
     world.execute(SECRET, CARD).await;
-    world.exchange_form("support-agent", &[("grant_type", SECRET), ("subject_token", TOKEN), ("audience", CARD)]).await;
-    for path in [format!("/v1/drafts/{BARE}"), format!("/v1/approvals/{SECRET}"), format!("/v1/drafts?case={CARD}")] {
+    world
+        .exchange_form(
+            "support-agent",
+            &[("grant_type", SECRET), ("subject_token", TOKEN), ("audience", CARD)],
+        )
+        .await;
+    for path in [
+        format!("/v1/drafts/{BARE}"),
+        format!("/v1/approvals/{SECRET}"),
+        format!("/v1/drafts?case={CARD}"),
+    ] {
         world.call("support-agent", "GET", &path, None).await;
     }
     let request = Request::post("/v1/drafts")
@@ -142,7 +170,10 @@ async fn what_is_sent_through_every_way_in_comes_out_nowhere() {
         .header("user-agent", TOKEN)
         .header("x-request-id", BARE)
         .header(header::CONTENT_TYPE, "application/json");
-    world.send(request.body(Body::from(World::refund(3_000).to_string())).unwrap()).await.expect(201);
+    world
+        .send(request.body(Body::from(World::refund(3_000).to_string())).unwrap())
+        .await
+        .expect(201);
 
     // An operator's stop with words, and what a backend tells by itself.
     let stop = json!({ "scope": "everything", "reason": format!("found {CARD} and {SECRET}") });
@@ -153,8 +184,14 @@ async fn what_is_sent_through_every_way_in_comes_out_nowhere() {
     world.send(request.body(Body::from(told.to_string())).unwrap()).await;
 
     let events = no_canary(&world.config.store);
-    assert!(events.iter().any(|event| event["type"] == "approval.refuse"), "the words came with a record that counted");
-    assert!(events.iter().filter(|event| event["outcome"] == "denied").count() >= 6, "{events:?}");
+    assert!(
+        events.iter().any(|event| event["type"] == "approval.refuse"),
+        "the words came with a record that counted"
+    );
+    assert!(
+        events.iter().filter(|event| event["outcome"] == "denied").count() >= 6,
+        "{events:?}"
+    );
     drop(guard);
     clean("the log lines", &String::from_utf8(lines.0.lock().unwrap().clone()).unwrap());
 }
@@ -168,9 +205,15 @@ fn base64(text: &str) -> String {
 async fn a_backend_cannot_keep_its_answer_from_being_recorded_by_what_it_puts_into_it() {
     let world = Store::with_one_connection().await;
     for canary in CANARIES {
-        let said = Settled::Applied { reference: Some(format!("re {canary}")) };
+        let said = Settled::Applied {
+            reference: Some(format!("re {canary}")),
+        };
         let execution = world.settled(said).await;
-        assert_eq!(execution.reference.as_deref(), Some(&*format!("re {canary}")), "the state has what the backend said");
+        assert_eq!(
+            execution.reference.as_deref(),
+            Some(&*format!("re {canary}")),
+            "the state has what the backend said"
+        );
         let event = world.events().await.pop().unwrap();
         assert_eq!(event["type"], "execution.confirm_applied");
         assert_eq!(event["provider"]["reference"], WITHHELD);

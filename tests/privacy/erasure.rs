@@ -63,10 +63,16 @@ async fn without_the_key_file_nothing_is_committed_to_and_the_log_goes_on() {
     keyless.propose(world.op(), world.new_draft()).await.unwrap();
     let event = world.events().await.pop().unwrap();
     assert_eq!((&event["type"], event.get("_sd")), (&json!("draft.propose"), None));
-    assert_eq!(rejection(keyless.erase(world.op(), "cus_0", "x".to_owned()).await), Rejection::NotFound);
+    assert_eq!(
+        rejection(keyless.erase(world.op(), "cus_0", "x".to_owned()).await),
+        Rejection::NotFound
+    );
     std::fs::write(log_beside(&world.file).subjects(), "nonsense").unwrap();
     let opened = open_store(&world.file, world.clock.clone(), world.entropy.clone());
-    assert!(opened.unwrap_err().to_string().contains("audit-subjects.key"), "a key that is no key is not passed over");
+    assert!(
+        opened.unwrap_err().to_string().contains("audit-subjects.key"),
+        "a key that is no key is not passed over"
+    );
 }
 
 #[tokio::test]
@@ -74,7 +80,11 @@ async fn a_value_is_in_no_event_and_its_disclosure_is_the_one_that_was_committed
     let world = World::with_two_connections().await;
     let (proposed, refused) = refused(&world).await;
     let store = sqlite(&world);
-    for wrong in [(proposed, SensitiveField::Reason), (refused, SensitiveField::Customer), (0, SensitiveField::Customer)] {
+    for wrong in [
+        (proposed, SensitiveField::Reason),
+        (refused, SensitiveField::Customer),
+        (0, SensitiveField::Customer),
+    ] {
         assert_eq!(rejection(store.disclose(world.op(), wrong.0, wrong.1).await), Rejection::NotFound);
     }
     let before = world.events().await;
@@ -89,7 +99,10 @@ async fn a_value_is_in_no_event_and_its_disclosure_is_the_one_that_was_committed
         let shown = store.disclose(world.op(), seq, field).await.unwrap();
         assert_eq!(shown.parts(), Some((field, value.to_owned())));
         let event = &before[usize::try_from(seq).unwrap()];
-        assert_eq!((&event["_sd"], &event["_sd_alg"]), (&json!([shown.digest().to_string()]), &json!("sha-256")));
+        assert_eq!(
+            (&event["_sd"], &event["_sd_alg"]),
+            (&json!([shown.digest().to_string()]), &json!("sha-256"))
+        );
         // By a program that is not ours.
         if let Some(mut python) = python() {
             let theirs = output(python.arg(script("disclosure.py")).arg(shown.expose()));
@@ -98,7 +111,10 @@ async fn a_value_is_in_no_event_and_its_disclosure_is_the_one_that_was_committed
         }
         let told = world.events().await.pop().unwrap();
         assert_eq!(told["type"], "audit.disclosed");
-        assert_eq!(told["disclosed"], json!({ "seq": seq, "field": field.as_str(), "digest": shown.digest().to_string() }));
+        assert_eq!(
+            told["disclosed"],
+            json!({ "seq": seq, "field": field.as_str(), "digest": shown.digest().to_string() })
+        );
         assert!(!told.to_string().contains(value), "{told}");
     }
     assert_eq!(store.about_customer(" CUS_0").await.unwrap(), [proposed]);
@@ -129,13 +145,22 @@ async fn what_is_erased_can_be_shown_by_nobody_and_every_proof_stays_good() {
     assert_eq!(erased.value, 2, "the customer, and what was said of them");
     let told = world.events().await.pop().unwrap();
     assert_eq!((&told["type"], &told["seq"]), (&json!("pii.erased"), &json!(erased.seq)));
-    assert_eq!((&told["erased"]["fields"], &told["erased"]["basis"]), (&json!(2), &json!("GDPR Art. 17(1)(a)")));
+    assert_eq!(
+        (&told["erased"]["fields"], &told["erased"]["basis"]),
+        (&json!(2), &json!("GDPR Art. 17(1)(a)"))
+    );
     for (seq, field) in [(proposed, SensitiveField::Customer), (refused, SensitiveField::Reason)] {
         assert_eq!(rejection(store.disclose(world.op(), seq, field).await), Rejection::Erased(seq));
     }
-    assert!(store.disclose(world.op(), other, SensitiveField::Customer).await.is_ok(), "another person's stays");
+    assert!(
+        store.disclose(world.op(), other, SensitiveField::Customer).await.is_ok(),
+        "another person's stays"
+    );
     assert_eq!(store.about_customer("cus_0").await.unwrap(), [0; 0]);
-    assert_eq!(rejection(store.erase(world.op(), "cus_0", "again".to_owned()).await), Rejection::NotFound);
+    assert_eq!(
+        rejection(store.erase(world.op(), "cus_0", "again".to_owned()).await),
+        Rejection::NotFound
+    );
     let (seen, wrong) = findings(&world);
     assert_eq!((seen.commitments, seen.sealed, seen.erased), (4, 2, 2));
     assert_eq!(wrong, [""; 0]);
@@ -168,11 +193,17 @@ async fn an_opening_that_is_taken_away_or_exchanged_is_a_finding() {
         let (_, wrong) = findings(&world);
         assert!(wrong.iter().any(|told| told.contains(what)), "{what}: {wrong:?}");
     };
-    by_hand(&format!("CREATE TABLE kept AS SELECT * FROM opening; UPDATE opening SET sealed = NULL WHERE seq = {proposed}")).unwrap();
+    by_hand(&format!(
+        "CREATE TABLE kept AS SELECT * FROM opening; UPDATE opening SET sealed = NULL WHERE seq = {proposed}"
+    ))
+    .unwrap();
     wrong("tells that 0 were erased");
     by_hand(&format!("DELETE FROM opening WHERE seq = {proposed}")).unwrap();
     wrong("is missing, and nothing says that it was erased");
     by_hand(&format!("INSERT INTO opening SELECT * FROM kept WHERE seq = {proposed}")).unwrap();
-    by_hand(&format!("UPDATE opening SET sealed = (SELECT sealed FROM kept WHERE seq = {proposed}) WHERE seq = {refused}")).unwrap();
+    by_hand(&format!(
+        "UPDATE opening SET sealed = (SELECT sealed FROM kept WHERE seq = {proposed}) WHERE seq = {refused}"
+    ))
+    .unwrap();
     wrong("does not open it");
 }

@@ -1,8 +1,8 @@
 //! Old events lose their bytes and the log loses no proof; what is held, or is the only copy, stays.
 
-use writ::audit::tree::{check_consistency, check_inclusion, leaf_hash, prove_consistency, prove_inclusion};
-use writ::audit::source::{LogSource as _, Nodes};
 use writ::audit::SignedHead;
+use writ::audit::source::{LogSource as _, Nodes};
+use writ::audit::tree::{check_consistency, check_inclusion, leaf_hash, prove_consistency, prove_inclusion};
 use writ::domain::digest::Digest;
 use writ::store::retention::{Held, NewHold, Prune};
 use writ::store::sqlite::Evidence;
@@ -51,15 +51,29 @@ async fn what_is_held_and_the_last_event_stay_and_nothing_else_deletes_an_event(
     let by_hand = |sql: &str| rusqlite::Connection::open(&world.file).unwrap().execute(sql, []);
     assert!(by_hand("DELETE FROM event").is_err() && by_hand("DELETE FROM event WHERE seq = 0").is_err());
     let range = store.hold(world.op(), held(Held::Range { from: 2, to: 3 })).await.unwrap().value;
-    let case = store.hold(world.op(), held(Held::Case("case-7".parse().unwrap()))).await.unwrap().value;
+    let case = store
+        .hold(world.op(), held(Held::Case("case-7".parse().unwrap())))
+        .await
+        .unwrap()
+        .value;
     rejected(store.prune(world.op(), order(4)).await, &Rejection::Held(range));
     store.release(world.op(), range).await.unwrap();
     rejected(store.prune(world.op(), order(4)).await, &Rejection::Held(case));
     rejected(store.release(world.op(), range).await, &Rejection::NotFound);
     rejected(store.release(world.op(), 77).await, &Rejection::NotFound);
-    let told: Vec<_> = events(&world).await.into_iter().filter(|e| e["type"].as_str().unwrap().starts_with("retention.")).collect();
-    assert_eq!(told.iter().map(|e| e["type"].as_str().unwrap()).collect::<Vec<_>>(), ["retention.held", "retention.held", "retention.released"]);
-    assert!(!serde_json::to_string(&told).unwrap().contains("dispute"), "the words are committed to: {told:?}");
+    let told: Vec<_> = events(&world)
+        .await
+        .into_iter()
+        .filter(|e| e["type"].as_str().unwrap().starts_with("retention."))
+        .collect();
+    assert_eq!(
+        told.iter().map(|e| e["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["retention.held", "retention.held", "retention.released"]
+    );
+    assert!(
+        !serde_json::to_string(&told).unwrap().contains("dispute"),
+        "the words are committed to: {told:?}"
+    );
     store.release(world.op(), case).await.unwrap();
     assert_eq!(store.prune(world.op(), order(4)).await.unwrap(), (0, 5));
     assert!(by_hand("DELETE FROM event WHERE seq = 6").is_err(), "what is not pruned stays");
@@ -92,13 +106,23 @@ async fn a_pruned_log_goes_on_and_every_old_proof_still_verifies() {
     let left = world.store().events(0, 1_000).await.unwrap();
     assert_eq!(left.first().map(|event| event.seq), Some(to + 1));
     let pruned = events(&world).await.pop().unwrap();
-    assert_eq!((&pruned["type"], pruned["pruned"]["from"].as_u64(), pruned["pruned"]["to"].as_u64()), (&"retention.pruned".into(), Some(0), Some(to)));
-    let last_of_case = before.iter().rev().find(|event| String::from_utf8_lossy(&event.bytes).contains("\"case_id\":\"case-7\"")).unwrap();
+    assert_eq!(
+        (&pruned["type"], pruned["pruned"]["from"].as_u64(), pruned["pruned"]["to"].as_u64()),
+        (&"retention.pruned".into(), Some(0), Some(to))
+    );
+    let last_of_case = before
+        .iter()
+        .rev()
+        .find(|event| String::from_utf8_lossy(&event.bytes).contains("\"case_id\":\"case-7\""))
+        .unwrap();
     let n: serde_json::Value = serde_json::from_slice(&last_of_case.bytes).unwrap();
     world.proposed().await;
     let next = events(&world).await.pop().unwrap();
     assert_eq!(next["case"]["n"].as_u64(), n["case"]["n"].as_u64().map(|n| n + 1), "{next}");
-    assert_eq!(next["case"]["previous"], Digest::from_bytes(leaf_hash(&last_of_case.bytes).0).to_string());
+    assert_eq!(
+        next["case"]["previous"],
+        Digest::from_bytes(leaf_hash(&last_of_case.bytes).0).to_string()
+    );
     let again = open_store(&world.file, world.clock.clone(), world.entropy.clone()).unwrap();
     again.propose(world.op(), world.new_draft()).await.unwrap();
     world.settled(applied()).await;
@@ -125,7 +149,12 @@ async fn what_was_taken_away_without_the_logs_word_is_missing() {
     world.proposed().await;
     assert_eq!(findings(&world).1, [""; 0]);
     let connection = rusqlite::Connection::open(&world.file).unwrap();
-    connection.execute_batch("DROP TRIGGER event_stays; DELETE FROM event WHERE seq <= 5").unwrap();
+    connection
+        .execute_batch("DROP TRIGGER event_stays; DELETE FROM event WHERE seq <= 5")
+        .unwrap();
     let (_, wrong) = findings(&world);
-    assert!(wrong.iter().any(|told| told.contains("does not say that they were pruned")), "{wrong:?}");
+    assert!(
+        wrong.iter().any(|told| told.contains("does not say that they were pruned")),
+        "{wrong:?}"
+    );
 }

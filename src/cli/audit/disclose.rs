@@ -17,7 +17,9 @@ use crate::store::{Rejection, StoreError};
 /// Whoever gets them can check that the value is the one that was committed to when the event was written: the SHA-256 of the disclosure, in
 /// base64url, stands in the event's `_sd` (RFC 9901). That it was shown is itself an event.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ audit disclose --config work/writ.toml --seq 17 --field customer\n  writ audit disclose --config work/writ.toml --seq 17 --field customer --json")]
+#[command(
+    after_help = "Examples:\n  writ audit disclose --config work/writ.toml --seq 17 --field customer\n  writ audit disclose --config work/writ.toml --seq 17 --field customer --json"
+)]
 pub(super) struct Disclose {
     /// The event's number.
     #[arg(long, value_name = "N")]

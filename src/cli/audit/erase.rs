@@ -15,7 +15,9 @@ const LONGEST: usize = 200;
 /// The events keep their salted commitments, which nobody can open any more, and their case, order and amount. The state that the broker
 /// decides by, and copies made before together with the key file, are another matter: see docs/privacy.md.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  writ audit erase --config work/writ.toml --subject cus_1 --basis 'GDPR Art. 17(1)(a), request 2026-114'")]
+#[command(
+    after_help = "Examples:\n  writ audit erase --config work/writ.toml --subject cus_1 --basis 'GDPR Art. 17(1)(a), request 2026-114'"
+)]
 pub(super) struct Erase {
     /// The customer, in the backend's words.
     #[arg(long, value_name = "VALUE")]
@@ -39,13 +41,20 @@ fn basis(text: &str) -> Result<String, String> {
 impl Erase {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         if self.basis.contains(self.subject.trim()) {
-            return Err(CliError::failed("the basis names the person, and it stays in the log: say it without"));
+            return Err(CliError::failed(
+                "the basis names the person, and it stays in the log: say it without",
+            ));
         }
         let store = sqlite(&self.at.load()?, context)?;
-        let erased = store.erase(context.op(), &self.subject, self.basis).await.map_err(|error| match error {
-            StoreError::Rejected(Rejection::NotFound) => CliError::failed("the log commits to nothing about that person, or it was erased already"),
-            other => CliError::failed(other),
-        })?;
+        let erased = store
+            .erase(context.op(), &self.subject, self.basis)
+            .await
+            .map_err(|error| match error {
+                StoreError::Rejected(Rejection::NotFound) => {
+                    CliError::failed("the log commits to nothing about that person, or it was erased already")
+                }
+                other => CliError::failed(other),
+            })?;
         let (fields, seq) = (erased.value, erased.seq);
         context.out.answer(&json!({ "fields": fields, "seq": seq }), |_| {
             format!("{fields} openings are destroyed, with their key; event {seq} tells of it")

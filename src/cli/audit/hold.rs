@@ -36,10 +36,7 @@ impl Hold {
             (None, Some(Span { from, to })) => Held::Range { from, to },
             (None, None) => return Err(CliError::usage("name what to hold: --case or --range")),
         };
-        let hold = NewHold {
-            what,
-            reason: self.reason,
-        };
+        let hold = NewHold { what, reason: self.reason };
         let store = sqlite(&self.at.load()?, context)?;
         let id = store.hold(context.op(), hold).await.map_err(CliError::failed)?.value;
         context.out.answer(&json!({ "hold": id }), |_| {
@@ -66,8 +63,6 @@ impl Release {
             StoreError::Rejected(Rejection::NotFound) => CliError::failed(format!("there is no hold {id}, or it was released")),
             other => CliError::failed(other),
         })?;
-        context
-            .out
-            .answer(&json!({ "released": id }), |_| format!("hold {id} is released"))
+        context.out.answer(&json!({ "released": id }), |_| format!("hold {id} is released"))
     }
 }

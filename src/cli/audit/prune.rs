@@ -65,9 +65,15 @@ impl Prune {
         let bundle_sha256 = self.verified(from, to, &config)?;
         let order = Order { to, bundle_sha256 };
         let (from, gone) = store.prune(context.op(), order).await.map_err(CliError::failed)?;
-        context.out.answer(&json!({ "from": from, "to": to, "pruned": gone, "bundle_sha256": bundle_sha256 }), |_| {
-            format!("the bytes of {gone} events are gone, from {from} to {to}; keep {}, which has them", self.bundle.display())
-        })
+        context.out.answer(
+            &json!({ "from": from, "to": to, "pruned": gone, "bundle_sha256": bundle_sha256 }),
+            |_| {
+                format!(
+                    "the bytes of {gone} events are gone, from {from} to {to}; keep {}, which has them",
+                    self.bundle.display()
+                )
+            },
+        )
     }
 
     /// The first and the last event that shall go.
@@ -82,9 +88,12 @@ impl Prune {
             }
             (None, None) => None,
         };
-        to.filter(|to| *to >= from && to + 1 < until)
-            .map(|to| (from, to))
-            .ok_or_else(|| CliError::failed(format!("there is nothing to prune: the log has the events from {from} to {}, and its last one stays", until.saturating_sub(1))))
+        to.filter(|to| *to >= from && to + 1 < until).map(|to| (from, to)).ok_or_else(|| {
+            CliError::failed(format!(
+                "there is nothing to prune: the log has the events from {from} to {}, and its last one stays",
+                until.saturating_sub(1)
+            ))
+        })
     }
 
     /// The hash of the bundle's list of files, once the bundle has every event that shall go and a fresh process has verified it.

@@ -304,7 +304,10 @@ fn text(report: &Report, out: &Output) -> String {
         pairs.push(("pruned", format!("the events before {first}, as the log says")));
     }
     if let Some(seen) = &report.openings {
-        let erased = format!("{} commitments, {} with their opening, {} erased as the log says", seen.commitments, seen.sealed, seen.erased);
+        let erased = format!(
+            "{} commitments, {} with their opening, {} erased as the log says",
+            seen.commitments, seen.sealed, seen.erased
+        );
         pairs.push(("openings", erased));
     }
     for anchor in &report.anchors {

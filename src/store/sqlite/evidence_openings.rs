@@ -25,9 +25,11 @@ impl Evidence {
             page.iter().for_each(|(seq, leaf)| commitments.event(seq, leaf));
             next = last + 1;
         }
-        let rows: Vec<Row> = self.all("SELECT seq, field, digest, subject, sealed FROM opening ORDER BY seq, field", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        })?;
+        let rows: Vec<Row> = self.all(
+            "SELECT seq, field, digest, subject, sealed FROM opening ORDER BY seq, field",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+        )?;
         let rows = rows.into_iter().map(|(seq, field, digest, subject, sealed)| {
             let (seq, digest, subject) = (u64::try_from(seq).unwrap_or(u64::MAX), Digest::from_bytes(digest), Tag(subject));
             let standing = match (sealed, vault) {
@@ -52,7 +54,9 @@ impl Evidence {
     }
 
     fn subject_key(&self, vault: &Vault, subject: Tag) -> Result<Option<SubjectKey>, SourceError> {
-        let found = self.all("SELECT wrapped FROM subject_key WHERE tag = ?1", [&subject.0[..]], |row| row.get::<_, Vec<u8>>(0))?;
+        let found = self.all("SELECT wrapped FROM subject_key WHERE tag = ?1", [&subject.0[..]], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })?;
         Ok(found.first().and_then(|wrapped| vault.unwrap_key(&subject.0, wrapped)))
     }
 
@@ -61,7 +65,9 @@ impl Evidence {
     /// # Errors
     /// [`SourceError`].
     pub fn event(&self, seq: u64) -> Result<Option<Vec<u8>>, SourceError> {
-        let found = self.all("SELECT CAST(body AS BLOB) FROM event WHERE seq = ?1", [whole(seq)], |row| row.get(0))?;
+        let found = self.all("SELECT CAST(body AS BLOB) FROM event WHERE seq = ?1", [whole(seq)], |row| {
+            row.get(0)
+        })?;
         Ok(found.into_iter().next())
     }
 
@@ -70,7 +76,9 @@ impl Evidence {
     /// # Errors
     /// [`SourceError`].
     pub fn last_before(&self, moment: crate::domain::time::Timestamp) -> Result<Option<u64>, SourceError> {
-        let found = self.all("SELECT max(seq) FROM event WHERE at < ?1", [moment.millis()], |row| row.get::<_, Option<i64>>(0))?;
+        let found = self.all("SELECT max(seq) FROM event WHERE at < ?1", [moment.millis()], |row| {
+            row.get::<_, Option<i64>>(0)
+        })?;
         Ok(found.into_iter().next().flatten().and_then(|seq| u64::try_from(seq).ok()))
     }
 }

@@ -76,7 +76,9 @@ fn tag_key(step: &Step<'_>, vault: &Vault) -> Result<SubjectKey, Failure> {
     if let Some(wrapped) = rows::opt_value::<Vec<u8>>(step.connection, sql, [period])? {
         return vault.unwrap_key(&of, &wrapped).ok_or_else(|| broken("the key of the search tags"));
     }
-    let (key, wrapped) = vault.new_key(&of, &*step.tools().entropy).ok_or_else(|| broken("the key of the search tags"))?;
+    let (key, wrapped) = vault
+        .new_key(&of, &*step.tools().entropy)
+        .ok_or_else(|| broken("the key of the search tags"))?;
     step.change("INSERT INTO tag_key (period, wrapped) VALUES (?1, ?2)", (period, wrapped))?;
     Ok(key)
 }
@@ -107,7 +109,8 @@ pub(super) fn tags(connection: &Connection, vault: &Vault, field: &str, value: &
     })?;
     let each = keys.iter().map(|(period, wrapped)| {
         let key = vault.unwrap_key(&period.to_be_bytes(), wrapped);
-        key.map(|key| tag(&key, field, value)).ok_or_else(|| broken("the key of the search tags"))
+        key.map(|key| tag(&key, field, value))
+            .ok_or_else(|| broken("the key of the search tags"))
     });
     each.collect()
 }
@@ -116,9 +119,12 @@ pub(super) fn tags(connection: &Connection, vault: &Vault, field: &str, value: &
 pub(super) fn tagged(connection: &Connection, tags: &[Tag]) -> Result<Vec<u64>, Failure> {
     let mut found = Vec::new();
     for tag in tags {
-        found.extend(rows::all(connection, "SELECT seq FROM event_tag WHERE tag = ?1 ORDER BY seq", [&tag.0[..]], |row| {
-            rows::number::<u64>(row, "seq")
-        })?);
+        found.extend(rows::all(
+            connection,
+            "SELECT seq FROM event_tag WHERE tag = ?1 ORDER BY seq",
+            [&tag.0[..]],
+            |row| rows::number::<u64>(row, "seq"),
+        )?);
     }
     Ok(found)
 }
@@ -129,7 +135,13 @@ pub(super) fn opening(connection: &Connection, tools: &Tools, seq: u64, field: S
         connection,
         "SELECT digest, subject, sealed FROM opening WHERE seq = ?1 AND field = ?2",
         (whole(seq), field.as_str()),
-        |row| Ok((row.get::<_, [u8; 32]>("digest")?, row.get::<_, [u8; 16]>("subject")?, row.get::<_, Option<Vec<u8>>>("sealed")?)),
+        |row| {
+            Ok((
+                row.get::<_, [u8; 32]>("digest")?,
+                row.get::<_, [u8; 16]>("subject")?,
+                row.get::<_, Option<Vec<u8>>>("sealed")?,
+            ))
+        },
     )?;
     let (digest, subject, sealed) = found.ok_or(Rejection::NotFound)?;
     let sealed = sealed.ok_or(Rejection::Erased(seq))?;
@@ -154,7 +166,10 @@ pub(super) fn erase(step: &mut Step<'_>, erase: &Erase) -> Result<u64, Failure> 
         step.change("DELETE FROM event_tag WHERE tag = ?1", [&tag.0[..]])?;
     }
     for subject in &erase.subjects {
-        let fields = step.change("UPDATE opening SET sealed = NULL WHERE subject = ?1 AND sealed IS NOT NULL", [&subject.0[..]])?;
+        let fields = step.change(
+            "UPDATE opening SET sealed = NULL WHERE subject = ?1 AND sealed IS NOT NULL",
+            [&subject.0[..]],
+        )?;
         step.change("DELETE FROM subject_key WHERE tag = ?1", [&subject.0[..]])?;
         if fields == 0 {
             continue;

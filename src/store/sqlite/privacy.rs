@@ -115,7 +115,8 @@ impl SqliteStore {
     /// Copies the write-ahead log into the file and empties it: its old pages may hold what was just deleted.
     async fn forget(&self) {
         let path = self.path.clone();
-        let rewritten = tokio::task::spawn_blocking(move || connection::writer(&path).and_then(|open| connection::rewrite_log(&open, &path))).await;
+        let rewritten =
+            tokio::task::spawn_blocking(move || connection::writer(&path).and_then(|open| connection::rewrite_log(&open, &path))).await;
         if !matches!(rewritten, Ok(Ok(()))) {
             tracing::warn!("the write-ahead log could not be emptied; what was deleted may stand in it until the store is closed");
         }

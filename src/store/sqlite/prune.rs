@@ -73,7 +73,11 @@ fn keep_case_tails(step: &Step<'_>, to: u64) -> Result<(), Failure> {
         |row| {
             let (tenant, case) = (rows::opt_text(row, "tenant")?, rows::text(row, "case_id")?);
             let leaf = leaf_hash(rows::text(row, "body")?.as_bytes());
-            Ok((case_key(tenant.as_deref(), &case), row.get::<_, Option<i64>>("n")?.unwrap_or(0), leaf.0))
+            Ok((
+                case_key(tenant.as_deref(), &case),
+                row.get::<_, Option<i64>>("n")?.unwrap_or(0),
+                leaf.0,
+            ))
         },
     )?;
     for (key, n, leaf) in tails {
@@ -96,14 +100,15 @@ pub(super) fn sweep(connection: &rusqlite::Connection) -> Result<Ran<usize>, Fai
     let Some(to) = to else { return Ok(Ran::quiet(0, Wrote::Nothing)) };
     let first: i64 = rows::value(connection, "SELECT coalesce(min(seq), 0) FROM event", [])?;
     let end = to.min(first + BATCH - 1);
-    let gone = connection
-        .prepare_cached("DELETE FROM event WHERE seq <= ?1")?
-        .execute([end])?;
+    let gone = connection.prepare_cached("DELETE FROM event WHERE seq <= ?1")?.execute([end])?;
     connection.prepare_cached("DELETE FROM event_tag WHERE seq <= ?1")?.execute([end])?;
     connection.prepare_cached("DELETE FROM opening WHERE seq <= ?1")?.execute([end])?;
     if end == to {
         // Keys that nothing is left of; with a period's key its tags cannot be guessed any more.
-        connection.execute("DELETE FROM subject_key WHERE NOT EXISTS (SELECT 1 FROM opening WHERE subject = subject_key.tag)", [])?;
+        connection.execute(
+            "DELETE FROM subject_key WHERE NOT EXISTS (SELECT 1 FROM opening WHERE subject = subject_key.tag)",
+            [],
+        )?;
         connection.execute(
             "DELETE FROM tag_key WHERE period < (SELECT max(period) FROM tag_key)
                 AND NOT EXISTS (SELECT 1 FROM subject_key WHERE subject_key.period <= tag_key.period)",
@@ -142,10 +147,15 @@ pub(super) fn release(step: &mut Step<'_>, id: &u64) -> Result<(), Failure> {
     if released == 0 {
         return Err(Rejection::NotFound.into());
     }
-    let what = rows::first(step.connection, "SELECT case_id, first, last FROM hold WHERE id = ?1", [whole(*id)], |row| {
-        let range = rows::opt_number(row, "first")?.zip(rows::opt_number(row, "last")?);
-        Ok((rows::opt_word::<CaseId>(row, "case_id")?, range))
-    })?;
+    let what = rows::first(
+        step.connection,
+        "SELECT case_id, first, last FROM hold WHERE id = ?1",
+        [whole(*id)],
+        |row| {
+            let range = rows::opt_number(row, "first")?.zip(rows::opt_number(row, "last")?);
+            Ok((rows::opt_word::<CaseId>(row, "case_id")?, range))
+        },
+    )?;
     let (case_id, range) = what.unwrap_or_default();
     tell_hold(step, Note::RetentionReleased, *id, case_id, range, None)
 }

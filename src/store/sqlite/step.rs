@@ -6,11 +6,11 @@ use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
 use super::{opening, prune};
-use crate::audit::tree::{Hash, leaf_hash};
 use crate::audit::scan::scan_json;
+use crate::audit::tree::{Hash, leaf_hash};
 use crate::audit::{
-    Actor, ApprovalPart, AssertionPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, Note, PolicyPart, ProviderPart, SD_ALG, Sensitive,
-    SensitiveField, withhold,
+    Actor, ApprovalPart, AssertionPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, Note, PolicyPart, ProviderPart,
+    SD_ALG, Sensitive, SensitiveField, withhold,
 };
 use crate::crash_points;
 use crate::domain::digest::Digest;
@@ -170,8 +170,8 @@ impl<'a> Step<'a> {
             event.withheld.extend(members);
             event.case = self.case_place(&event.body)?;
             text = canonical_text(&event)?;
-            // Whatever else it is, it is not ours to write, and no field that others fill.
-            if let Some(hit) = scan_json(&text) {
+            // Of what is left, the configuration says some, and no caller and no backend anything.
+            if let Some(hit) = scan_json(&canonical_text(&told_by_others(&event.body))?) {
                 return Err(Failure::Corrupt(format!("an event holds what has the form of {}", hit.what())));
             }
         }
@@ -234,7 +234,12 @@ impl<'a> Step<'a> {
     }
 
     /// A value that an event about this draft commits to, kept by the key of the draft's customer.
-    pub(super) fn sensitive(&self, draft: crate::domain::id::DraftId, field: SensitiveField, value: Option<&str>) -> Result<Vec<Sensitive>, Failure> {
+    pub(super) fn sensitive(
+        &self,
+        draft: crate::domain::id::DraftId,
+        field: SensitiveField,
+        value: Option<&str>,
+    ) -> Result<Vec<Sensitive>, Failure> {
         let Some(value) = value else { return Ok(Vec::new()) };
         let subject = rows::value::<Option<String>>(self.connection, "SELECT subject FROM draft WHERE id = ?1", [draft.to_string()])?;
         Ok(vec![Sensitive {
@@ -485,8 +490,17 @@ pub(super) fn words<S: Copy>(states: &[S], word: fn(S) -> &'static str) -> Strin
     format!("[{}]", quoted.join(","))
 }
 
+/// The event without what the configuration says.
+fn told_by_others(body: &EventBody) -> EventBody {
+    let credential = body.credential.clone().map(|part| CredentialPart { audience: None, ..part });
+    EventBody {
+        credential,
+        ..body.clone()
+    }
+}
+
 /// An event's bytes.
-fn canonical_text(event: &Event) -> Result<String, Failure> {
+fn canonical_text(event: &impl serde::Serialize) -> Result<String, Failure> {
     let bytes = canonical(event).map_err(|error| Failure::Corrupt(format!("an event has no canonical form: {error}")))?;
     String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("an event is not text: {error}")))
 }

@@ -99,12 +99,7 @@ fn check(step: &Step<'_>, vote: &Vote, draft: &DraftRecord, approval: &ApprovalR
     Ok(())
 }
 
-fn refuse(
-    step: &mut Step<'_>,
-    draft: &DraftRecord,
-    approval: &ApprovalRecord,
-    record: &SignedRecord,
-) -> Result<(), Failure> {
+fn refuse(step: &mut Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord, record: &SignedRecord) -> Result<(), Failure> {
     const CODE: &str = "denied_by_approver";
     let code = Some(CODE.to_owned());
     let sensitive = step.sensitive(draft.id, SensitiveField::Reason, record.reason.as_deref())?;
