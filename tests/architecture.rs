@@ -192,6 +192,8 @@ fn secrets_leave_in_few_known_places() {
         "approval/signer.rs",
         "audit/files.rs",
         "audit/key.rs",
+        // The key file is read, and an opening is sealed.
+        "audit/vault.rs",
         "backend/secrets.rs",
         "broker/revoke.rs",
         "backend/webhook.rs",

@@ -290,20 +290,31 @@ fn digit(c: char) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// The text with the ids, UUIDs and digests in hexadecimal taken out: their digits are no number.
+/// The text with the ids, UUIDs and digests in hexadecimal, and the addresses of the network, taken out: their digits are no number.
 fn masked(text: &str) -> String {
+    let ids = replaced(text, |c| c.is_ascii_alphanumeric() || c == '-', is_hexadecimal_id);
+    replaced(&ids, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':'), is_address)
+}
+
+/// The text with every word of these characters that is one of those replaced by a letter.
+fn replaced(text: &str, of_word: fn(char) -> bool, is_one: fn(&str) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
     for c in text.chars().chain(['\0']) {
-        if c.is_ascii_alphanumeric() || c == '-' {
+        if of_word(c) {
             word.push(c);
             continue;
         }
-        out.push_str(if is_hexadecimal_id(&word) { "x" } else { &word });
+        out.push_str(if is_one(&word) { "x" } else { &word });
         word.clear();
         out.push(c);
     }
     out
+}
+
+/// Whether it is an address of IP version 4, maybe with a port.
+fn is_address(word: &str) -> bool {
+    word.parse::<std::net::SocketAddrV4>().is_ok() || word.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 fn is_hexadecimal_id(word: &str) -> bool {
@@ -402,6 +413,7 @@ mod tests {
             "2026-11-30 07:33:48.123456",
             "1764488028123",
             "192.168.100.200:65535",
+            "https://45.14.10.206:8700/audit",
             "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0",
             "ch_3MmlLrLkdIwHu7ix0snN0B15",
             "gid://shopify/Order/450789469",

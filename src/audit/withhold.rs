@@ -31,10 +31,6 @@ pub fn withhold(body: EventBody) -> (EventBody, Vec<&'static str>) {
             kid: keep.name("approval.kid", part.kid),
             ..part
         }),
-        credential: body.credential.map(|mut part| {
-            part.audience = keep.name("credential.audience", part.audience);
-            part
-        }),
         provider: body.provider.map(|part| ProviderPart {
             reference: part.reference.map(|text| keep.text("provider.reference", text)),
             rule: part.rule.map(|text| keep.text("provider.rule", text)),

@@ -11,6 +11,7 @@ mod demo;
 mod init;
 mod policy;
 mod registry;
+mod retention;
 mod serve;
 mod stop;
 pub mod support;
