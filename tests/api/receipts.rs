@@ -300,6 +300,8 @@ async fn strangers_who_look_at_the_tree_all_at_once_are_told_to_come_later() {
     }
     nobody(&world, "/v1/audit/checkpoint").await.expect(200);
     let file = rusqlite::Connection::open(&world.config.store).unwrap();
+    file.execute_batch("DELETE FROM checkpoint").unwrap();
+    nobody(&world, "/v1/audit/checkpoint").await.refused(404, "not_found");
     file.execute_batch("ALTER TABLE checkpoint RENAME TO gone").unwrap();
     for path in ["/v1/audit/checkpoint", "/v1/audit/consistency?old=0"] {
         nobody(&world, path).await.refused(503, "store_unavailable");
