@@ -190,6 +190,7 @@ fn secrets_leave_in_few_known_places() {
     // `expose` is the only way out of a secret; a new place must be added here by somebody who has thought about it.
     let known: BTreeSet<&str> = [
         "approval/signer.rs",
+        "audit/disclosure.rs",
         "audit/files.rs",
         "audit/key.rs",
         // The key file is read, and an opening is sealed.

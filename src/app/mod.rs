@@ -382,10 +382,9 @@ impl App {
             end.cancelled().await;
             desk.close();
         });
-        if let Some(printer) = self.printer.take() {
-            let shutdown = shutdown.clone();
-            self.tasks.spawn(async move { printer.keep(shutdown).await });
-        }
+        // It ends after everything else: the last head is over the event that says so.
+        let silent = CancellationToken::new();
+        let printing = self.printer.take().map(|printer| tokio::spawn(printer.keep(silent.clone())));
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),
             self.broker.clone(),
@@ -411,6 +410,10 @@ impl App {
         http::note_all_refusals(&self.common()).await;
         http::note_all_reads(&self.common()).await;
         self.note(Note::LogStopped).await;
+        silent.cancel();
+        if let Some(printing) = printing {
+            drop(printing.await);
+        }
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

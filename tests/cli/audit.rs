@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use writ::audit::Receipt;
 
-use super::support::{Running, writ};
+use super::support::{Running, events, writ};
 
 /// Every file below a directory with its bytes, by its path there.
 pub fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
@@ -75,12 +75,9 @@ fn an_export_is_written_down_with_the_hash_of_what_it_holds() {
     let said = run
         .work
         .json(&["audit", "export", "--range", "0..3", "--format", "bundle", "--out", &out]);
-    let events = run.work.run(&["events"]).ok();
-    let exports: Vec<Value> = events
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|e| e["type"] == "audit.exported")
-        .collect();
+    let database = run.work.text("data/writ.db");
+    let stored = events(Path::new(&database));
+    let exports: Vec<&Value> = stored.iter().filter(|e| e["type"] == "audit.exported").collect();
     assert_eq!(exports.len(), 1);
     assert_eq!(exports[0]["subject"], "range 0..3");
     assert_eq!(exports[0]["count"], 4);
@@ -89,13 +86,12 @@ fn an_export_is_written_down_with_the_hash_of_what_it_holds() {
     assert_eq!(said["manifest_sha256"], of_file.to_string());
     // A bare file has no log to write to, and says so.
     let bare = run.work.text("bare");
-    let database = run.work.text("data/writ.db");
     let ran = writ(&[
         "audit", "export", "--db", &database, "--range", "0..3", "--format", "bundle", "--out", &bare,
     ]);
     assert!(ran.err.contains("not written down"), "{}", ran.err);
     ran.ok();
-    assert_eq!(run.work.run(&["events"]).ok(), events);
+    assert_eq!(events(Path::new(&database)), stored);
     assert!(!Path::new(&bare).join("keys.txt").exists());
 }
 

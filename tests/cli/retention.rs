@@ -1,14 +1,14 @@
 //! `writ audit` keeps no more than must be kept: what it refuses first, then what it does.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::support::{Running, Work, writ};
+use super::support::{Running, Work, events as stored, writ};
 
 fn events(work: &Work) -> Vec<Value> {
-    let said = work.run(&["events"]).ok();
-    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    stored(Path::new(&work.text("data/writ.db")))
 }
 
 #[test]

@@ -45,6 +45,14 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
+/// The events of a database, in order, as they are stored.
+pub fn events(database: &Path) -> Vec<Value> {
+    let connection = rusqlite::Connection::open(database).unwrap();
+    let mut statement = connection.prepare("SELECT body FROM event ORDER BY seq").unwrap();
+    let bodies = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    bodies.map(|body| serde_json::from_str(&body.unwrap()).unwrap()).collect()
+}
+
 /// Runs `writ` with these arguments.
 pub fn writ(arguments: &[&str]) -> Ran {
     fed(arguments, "")

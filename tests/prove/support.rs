@@ -50,8 +50,8 @@ impl Stage {
 
     /// Every event in the log, oldest first.
     pub fn events(&self) -> Vec<Value> {
-        let text = writ(&["events", "--config", &self.config]).ok();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let data = std::path::Path::new(&self.config).parent().unwrap().join("data");
+        crate::cli::support::events(&data.join("writ.db"))
     }
 
     /// Changes the settings file.

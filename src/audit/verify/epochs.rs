@@ -225,7 +225,7 @@ mod tests {
         assert!(epochs.head(&head(31, &[&one])).unwrap_err().contains("ended at 30"));
         assert_eq!(epochs.head(&head(40, &[&two])), Ok(Standing::Signed));
         let spans: Vec<_> = epochs.spans().into_iter().map(|span| (span.from, span.until)).collect();
-        assert_eq!(spans, [(10, Some(30)), (30, None)]);
+        assert_eq!(spans, [(9, Some(30)), (30, None)]);
         assert!(epochs.vouch(&head(25, &[&one])).is_ok() && epochs.vouch(&head(50, &[&two])).is_ok());
         assert!(epochs.vouch(&head(50, &[&one])).is_err() && epochs.vouch(&head(50, &[&other])).is_err());
     }
