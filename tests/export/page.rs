@@ -84,7 +84,7 @@ fn parsed(page: &str) -> Option<Value> {
     let mut python = python()?;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), page).unwrap();
-    Some(serde_json::from_str(&output(python.arg(script("html.py")).arg(file.path()))).unwrap())
+    Some(serde_json::from_str(&output(python.arg(script("read_page.py")).arg(file.path()))).unwrap())
 }
 
 /// What a page must be whatever stands in it.

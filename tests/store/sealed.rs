@@ -182,10 +182,10 @@ async fn a_key_that_others_can_read_or_that_is_none_is_refused_without_its_text(
         "",
         "PRIVATE+KEY+a+b+c",
         &text.replace("writ.test", "writ.best"),
-        text.trim_end_matches("=\n"),
+        &text[..text.len() - 5],
     ] {
         std::fs::write(&key, bad).unwrap();
-        let refused = again(&world).expect_err(bad.split('+').next_back().unwrap());
+        let refused = again(&world).unwrap_err();
         assert!(refused.contains("log.key"), "{refused}");
         assert!(!refused.contains(text.rsplit('+').next().unwrap().trim()), "{refused}");
     }
