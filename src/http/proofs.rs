@@ -34,7 +34,7 @@ pub(super) struct ProofBody {
 
 /// The report is in the log.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ProofView {
+pub(super) struct ReportView {
     /// `ok`, or `failed` if any guarantee did not hold.
     outcome: &'static str,
 }
@@ -71,7 +71,7 @@ impl ProofBody {
     post, path = "/v1/proofs", operation_id = "report_proof", tag = "audit", security(("client" = [])),
     request_body = ProofBody,
     responses(
-        (status = 201, description = "the report is in the log", body = ProofView),
+        (status = 201, description = "the report is in the log", body = ReportView),
     )
 )]
 pub(super) async fn report(
@@ -99,6 +99,6 @@ pub(super) async fn report(
         ..EventBody::new(EventKind::Note(Note::ProofReported), caller.actor())
     };
     note(&state.common, Some(caller.request), event).await?;
-    let view = ProofView { outcome: outcome.as_str() };
+    let view = ReportView { outcome: outcome.as_str() };
     Ok((StatusCode::CREATED, axum::Json(view)).into_response())
 }

@@ -123,7 +123,8 @@ impl LogSource for Evidence {
 
     fn held(&self) -> Result<(u64, u64), SourceError> {
         let first = self.number("SELECT coalesce(min(seq), 0) FROM event", []);
-        Ok((first.map_err(|error| self.failed(&error))?, self.size()?))
+        // It means to hold everything up to its head: an end that is not there was cut off.
+        Ok((first.map_err(|error| self.failed(&error))?, u64::MAX))
     }
 
     fn is_whole(&self) -> bool {
