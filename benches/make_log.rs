@@ -94,6 +94,9 @@ fn fill(path: &Path, count: u64, key: &LogKey) {
                 n: place as u64 + 1,
                 previous,
             }),
+            withheld: Vec::new(),
+            sd: Vec::new(),
+            sd_alg: None,
             body: case.body(place),
         };
         let bytes = canonical(&event).unwrap();
@@ -165,6 +168,7 @@ impl Refund {
                 kid: None,
                 decision: None,
                 record_sha256: None,
+                assertion: None,
             }),
             credential: (place > 4).then(|| CredentialPart {
                 id: self.credential,

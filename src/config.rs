@@ -69,6 +69,8 @@ pub struct Config {
     pub audit_key: PathBuf,
     /// The file with the log's last head, outside the database.
     pub audit_head: PathBuf,
+    /// Whether the log's heads go to standard output.
+    pub head_lines: bool,
     /// Who cosigns the log's heads.
     pub witnesses: witness::Settings,
     /// The directory of the keys.
@@ -256,13 +258,14 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         }
     };
     let keys = path("keys", "dir", "keys");
-    let (audit_key, audit_head, witnesses) = match top.maybe_sub("audit") {
-        None => (None, None, witness::Settings::default()),
+    let (audit_key, audit_head, head_lines, witnesses) = match top.maybe_sub("audit") {
+        None => (None, None, false, witness::Settings::default()),
         Some(sub) => {
             let [key, head] = ["key", "head"].map(|name| sub.maybe_text(name, "a path").map(|text| dir.join(text)));
+            let head_lines = sub.maybe_flag("head_lines").unwrap_or_default();
             let witnesses = witness::Settings::read(&sub);
             sub.close();
-            (key, head, witnesses)
+            (key, head, head_lines, witnesses)
         }
     };
     let policy = path("policy", "dir", "policies/cedar");
@@ -312,6 +315,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Config> {
         policy_approver: policy_approver.or_else(|| "rule_policy".parse().ok())?,
         audit_key: audit_key.or_else(|| keys.as_ref().map(|keys| keys.join("log.key")))?,
         audit_head: audit_head.unwrap_or_else(|| dir.join("data/writ.head")),
+        head_lines,
         witnesses,
         store: dir.join(store),
         store_low_water: low_water.unwrap_or_default(),

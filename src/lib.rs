@@ -4,6 +4,7 @@
 
 pub mod cli;
 pub mod demo;
+pub mod prove;
 
 pub mod app;
 pub mod config;

@@ -406,6 +406,14 @@ pub fn recover_log(config: &Config, op: &Op, outside: &Outside) -> Result<Recove
 /// # Errors
 /// A sentence with what is wrong and what to do.
 pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, String> {
+    open_sqlite(config, outside).map(|store| Arc::new(store) as Arc<dyn Store>)
+}
+
+/// The same, for what an operator does with the file itself.
+///
+/// # Errors
+/// A sentence.
+pub fn open_sqlite(config: &Config, outside: &Outside) -> Result<SqliteStore, String> {
     let reserve = Reserve {
         low_water: config.store_low_water,
         ballast: config.store_ballast,
@@ -418,6 +426,5 @@ pub fn open_store(config: &Config, outside: &Outside) -> Result<Arc<dyn Store>, 
         outside.clock.clone(),
         outside.entropy.clone(),
     );
-    open.map(|store| Arc::new(store) as Arc<dyn Store>)
-        .map_err(|error| format!("{}: {error}", config.store.display()))
+    open.map_err(|error| format!("{}: {error}", config.store.display()))
 }

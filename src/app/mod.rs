@@ -3,6 +3,7 @@
 mod check;
 mod converse;
 mod descriptors;
+mod head_lines;
 mod keep;
 mod listen;
 mod requests;
@@ -20,12 +21,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use check::{
-    check, check_store, find_store, log_files, log_name, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
+    check, check_store, find_store, log_files, log_name, open_sqlite, open_store, policy_key_id, read_private, recover_log, rotate_log_key,
 };
 pub use descriptors::{TooFewFiles, too_few_files};
 pub use system::{SystemClock, SystemEntropy};
 
 use check::Checked;
+use head_lines::HeadPrinter;
 use keep::{Files, keep};
 use listen::Door;
 use scrape::Scrape;
@@ -118,6 +120,7 @@ pub struct App {
     probe: Arc<Probe>,
     audit: Arc<AuditDesk>,
     metrics: Option<TcpListener>,
+    printer: Option<HeadPrinter>,
 }
 
 impl App {
@@ -213,6 +216,7 @@ impl App {
             probe: Arc::default(),
             audit: Arc::default(),
             metrics: None,
+            printer: None,
         }
     }
 
@@ -266,6 +270,21 @@ impl App {
         }
     }
 
+    /// The same process, which prints the log's heads to `out` while it serves, in the format of its log.
+    #[must_use]
+    pub fn printing_heads(self, out: impl std::io::Write + Send + 'static) -> Self {
+        let printer = HeadPrinter::new(
+            self.store.clone(),
+            self.outside.clock.clone(),
+            self.config.log_format,
+            Box::new(out),
+        );
+        Self {
+            printer: Some(printer),
+            ..self
+        }
+    }
+
     /// The routes of the metrics' own address.
     pub fn metrics_router(&self) -> Router {
         let scrape = Scrape {
@@ -287,20 +306,34 @@ impl App {
         self.reload.clone()
     }
 
-    /// Writes down that this process begins to write to the log.
-    async fn note_start(&self) {
-        let actor = Actor::system(match self.part {
-            Part::All => "broker and proxy",
-            Part::Broker => "broker",
-            Part::Proxy => "proxy",
-        });
-        let op = Op {
+    /// An operation of this process itself.
+    fn own_op(&self) -> Op {
+        Op {
             id: OperationId::generate(&*self.outside.clock, &*self.outside.entropy),
-            actor: actor.clone(),
+            actor: Actor::system(match self.part {
+                Part::All => "broker and proxy",
+                Part::Broker => "broker",
+                Part::Proxy => "proxy",
+            }),
             request: None,
-        };
-        if let Err(error) = self.store.note(op, EventBody::new(EventKind::Note(Note::LogStarted), actor)).await {
-            tracing::error!(%error, "the start could not be written to the audit log");
+        }
+    }
+
+    /// Writes down that this process begins to write to the log, and which policy it decides by.
+    async fn note_start(&self) {
+        self.note(Note::LogStarted).await;
+        if let Some(broker) = &self.broker
+            && let Err(error) = self.store.activate_policy(self.own_op(), broker.policy.reference().clone()).await
+        {
+            tracing::error!(%error, "which policy decides could not be written to the audit log");
+        }
+    }
+
+    async fn note(&self, note: Note) {
+        let op = self.own_op();
+        let event = EventBody::new(EventKind::Note(note), op.actor.clone());
+        if let Err(error) = self.store.note(op, event).await {
+            tracing::error!(%error, event = note.as_str(), "the start or the end could not be written to the audit log");
         }
     }
 
@@ -349,6 +382,10 @@ impl App {
             end.cancelled().await;
             desk.close();
         });
+        if let Some(printer) = self.printer.take() {
+            let shutdown = shutdown.clone();
+            self.tasks.spawn(async move { printer.keep(shutdown).await });
+        }
         let mut keeper = tokio::spawn(keep(
             self.store.clone(),
             self.broker.clone(),
@@ -373,6 +410,7 @@ impl App {
         self.settle().await;
         http::note_all_refusals(&self.common()).await;
         http::note_all_reads(&self.common()).await;
+        self.note(Note::LogStopped).await;
         if died {
             return Err(std::io::Error::other("the housekeeping task died; the log says why"));
         }

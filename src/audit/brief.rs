@@ -31,6 +31,8 @@ pub(crate) struct Brief<'e> {
     pub(crate) case_id: Option<Text<'e>>,
     #[serde(borrow, default)]
     pub(crate) log: Option<LogMark<'e>>,
+    #[serde(borrow, default)]
+    pub(crate) pruned: Option<PrunedMark<'e>>,
 }
 
 /// What it says of the log itself.
@@ -39,6 +41,14 @@ pub(crate) struct LogMark<'e> {
     /// The key that signs from here on.
     #[serde(borrow)]
     pub(crate) key: Text<'e>,
+}
+
+/// What was pruned.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PrunedMark<'e> {
+    pub(crate) to: u64,
+    #[serde(borrow)]
+    pub(crate) root: Text<'e>,
 }
 
 /// Which process wrote it.

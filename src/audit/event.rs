@@ -1,5 +1,7 @@
 //! One event: a closed record, its fields typed, so that what must never be in a log has no place to stand in.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::domain::approval::Decision;
@@ -12,6 +14,8 @@ use crate::domain::name::{Audience, CaseId, KeyId, OperationName, PrincipalId, T
 use crate::domain::policy::{Outcome, PolicyRef};
 use crate::domain::time::Timestamp;
 
+use super::disclosure::Sensitive;
+use super::privacy::{DisclosedPart, ErasedPart, HoldPart, PrunedPart};
 use super::stop::StopPart;
 
 /// What kind of thing happened.
@@ -148,6 +152,8 @@ notes! {
     ApproverKeyRevoked = "approver.revoke_key",
     /// The log was read; `subject` says how. The first read of a caller in a minute has the SHA-256 of its query, the others are counted.
     AuditRead = "audit.read",
+    /// A prover tried what must be refused and reported; `failed` if a guarantee did not hold, `proof` says how many.
+    ProofReported = "proof.reported",
     /// The log's key was replaced; what follows is signed by the new one.
     LogKeyRotated = "log.key_rotated",
     /// The log goes on under another name, since under the old one it might contradict what it had signed.
@@ -162,8 +168,22 @@ notes! {
     LogWitnessed = "log.witnessed",
     /// The store was opened by a process that will write to it.
     LogStarted = "log.start",
+    /// A process that wrote to it ended as it was told to.
+    LogStopped = "log.stop",
+    /// A policy decides that is not the one the log names last.
+    PolicyActivated = "policy.activated",
     /// Evidence was written out; `subject` says what, `count` how many events, `content_sha256` is that of the pack's list of files.
     AuditExported = "audit.exported",
+    /// A value that an event commits to was shown.
+    AuditDisclosed = "audit.disclosed",
+    /// The openings of one person were destroyed, with their key; every proof stays good.
+    PiiErased = "pii.erased",
+    /// The bytes of old events were deleted, after a bundle of them was verified; their hashes stay.
+    RetentionPruned = "retention.pruned",
+    /// Events must not be pruned.
+    RetentionHeld = "retention.held",
+    /// They may be again.
+    RetentionReleased = "retention.released",
     /// The clock was found behind the latest time in the store.
     ClockSteppedBack = "clock.stepped_back",
     /// The clock is past the latest time in the store again.
@@ -304,6 +324,47 @@ pub struct ApprovalPart {
     /// SHA-256 of the signed record; the record itself is kept beside the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_sha256: Option<Digest>,
+    /// The approver's own signature, where the event is the one that counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<AssertionPart>,
+}
+
+/// An approver's signature as a JSON Web Signature (RFC 7515) has it: with the record, whose hash stands beside it, it verifies by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AssertionPart {
+    /// The algorithm, as the record's header names it.
+    pub alg: &'static str,
+    /// The key.
+    pub kid: KeyId,
+    /// The signature, base64url.
+    pub sig: String,
+    /// SHA-256 of what is signed: the record's header and payload with the dot between them.
+    pub signed_hash: Digest,
+}
+
+impl AssertionPart {
+    /// The longest signature of the algorithms that are accepted.
+    const LONGEST: usize = 86;
+
+    /// Of a record that was verified with this key; `None` if it is no compact JWS by an algorithm that counts.
+    #[must_use]
+    pub fn of(kid: &KeyId, jws: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Header {
+            alg: String,
+        }
+        let (signed, sig) = jws.rsplit_once('.')?;
+        let (header, _) = signed.split_once('.')?;
+        let header: Header = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+        let alg = ["ES256", "Ed25519", "EdDSA"].into_iter().find(|known| *known == header.alg)?;
+        let fits = sig.len() <= Self::LONGEST && URL_SAFE_NO_PAD.decode(sig).is_ok();
+        fits.then(|| Self {
+            alg,
+            kid: kid.clone(),
+            sig: sig.to_owned(),
+            signed_hash: Digest::of(signed.as_bytes()),
+        })
+    }
 }
 
 /// Which credential; never the token.
@@ -367,6 +428,19 @@ pub struct ChangePart {
     pub from: Option<&'static str>,
     /// After.
     pub to: &'static str,
+}
+
+/// How many guarantees a prover tried, and what came of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ProofPart {
+    /// Those that held.
+    pub passed: u32,
+    /// Those that did not, or could not be tried to their end.
+    pub failed: u32,
+    /// Those of the failed in which something went through that must be refused.
+    pub passed_through: u32,
+    /// Those that there was nothing to try with.
+    pub not_applicable: u32,
 }
 
 /// A clock that is behind the times that are written down, or was.
@@ -439,6 +513,9 @@ pub struct EventBody {
     /// What the policy said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyPart>,
+    /// The policy that came into force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activated: Option<PolicyRef>,
     /// Which approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalPart>,
@@ -463,9 +540,27 @@ pub struct EventBody {
     /// How many calls the event stands for, where it is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// SHA-256 of what an administrative event put in force, of the evidence a person gave, or of what a read asked for.
+    /// What a prover found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofPart>,
+    /// SHA-256 of what an administrative event put in force, of the evidence a person gave, of what a read asked for, or of a prover's report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_sha256: Option<Digest>,
+    /// The value that was shown to somebody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disclosed: Option<DisclosedPart>,
+    /// Whose openings were destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<ErasedPart>,
+    /// Which events lost their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<PrunedPart>,
+    /// Which events must not be pruned, or may be again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<HoldPart>,
+    /// Values that the event commits to and does not hold.
+    #[serde(skip)]
+    pub sensitive: Vec<Sensitive>,
     /// The change of state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ChangePart>,
@@ -494,6 +589,7 @@ impl EventBody {
             amount: None,
             draft: None,
             policy: None,
+            activated: None,
             approval: None,
             credential: None,
             execution: None,
@@ -502,7 +598,13 @@ impl EventBody {
             stop: None,
             subject: None,
             count: None,
+            proof: None,
             content_sha256: None,
+            disclosed: None,
+            erased: None,
+            pruned: None,
+            hold: None,
+            sensitive: Vec::new(),
             state: None,
             clock: None,
             log: None,
@@ -557,6 +659,15 @@ pub struct Event {
     /// Its place in its case, if it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<CasePlace>,
+    /// The members that were kept back, since they had the form of something that must not be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<&'static str>,
+    /// The commitments to values that are not written, sorted; how they were hashed is [`Event::sd_alg`].
+    #[serde(rename = "_sd", skip_serializing_if = "Vec::is_empty")]
+    pub sd: Vec<Digest>,
+    /// How they were hashed, as RFC 9901 names it.
+    #[serde(rename = "_sd_alg", skip_serializing_if = "Option::is_none")]
+    pub sd_alg: Option<&'static str>,
     /// The rest.
     #[serde(flatten)]
     pub body: EventBody,

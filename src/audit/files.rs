@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint::SignedHead;
 use super::key::{LogKey, Origin, VerifierKey};
+use super::vault::Vault;
 use crate::domain::clock::Entropy;
 use crate::domain::secret::Secret;
 
@@ -24,6 +25,12 @@ impl LogFiles {
     #[must_use]
     pub fn public(&self) -> PathBuf {
         self.key.with_extension("pub")
+    }
+
+    /// The key that wraps the keys of the people that events are about. It must not lie in a backup with the database.
+    #[must_use]
+    pub fn subjects(&self) -> PathBuf {
+        self.key.with_file_name("audit-subjects.key")
     }
 
     /// The key that a rotation has announced and not yet put in place.
@@ -81,7 +88,11 @@ impl LogFiles {
     pub fn generate(&self, name: &Origin, entropy: &dyn Entropy) -> Result<(), String> {
         let (key, text) = LogKey::generate(name, entropy).map_err(|error| error.to_string())?;
         write_new(&self.key, text.expose(), 0o600)?;
-        write_new(&self.public(), &policy_text(std::slice::from_ref(key.verifier())), 0o644)
+        write_new(&self.public(), &policy_text(std::slice::from_ref(key.verifier())), 0o644)?;
+        if self.subjects().exists() {
+            return Ok(());
+        }
+        write_new(&self.subjects(), Vault::generate(entropy).expose(), 0o600)
     }
 }
 

@@ -5,28 +5,39 @@ pub(crate) mod brief;
 pub mod bundle;
 mod case;
 mod checkpoint;
+mod disclosure;
 mod event;
 pub mod export;
 mod files;
 mod head_file;
+mod head_line;
 mod key;
+pub mod openings;
 mod policy;
+mod privacy;
 mod receipt;
+pub mod scan;
 pub mod source;
 mod stop;
 pub mod tree;
+pub mod vault;
 pub mod verify;
+mod withhold;
 
 pub use case::{CaseGap, case_gaps};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
+pub use disclosure::{Disclosure, SD_ALG, Sensitive, SensitiveField};
 pub use event::{
-    Actor, ActorKind, ApprovalPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event, EventBody, EventKind,
-    EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProviderPart, WriterPart,
+    Actor, ActorKind, ApprovalPart, AssertionPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event,
+    EventBody, EventKind, EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProofPart, ProviderPart, WriterPart,
 };
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines, read_public};
 pub use head_file::HeadFile;
+pub use head_line::{head_json, head_line, latest_head};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use policy::TrustPolicy;
+pub use privacy::{DisclosedPart, ErasedPart, HoldPart, PrunedPart};
 pub use receipt::{Receipt, ReceiptError};
 pub use stop::StopPart;
+pub use withhold::{WITHHELD, withhold};

@@ -86,6 +86,11 @@ pub trait LogSource {
         Ok((0, u64::MAX))
     }
 
+    /// Whether it means to be the whole log, so that what it does not hold must have been pruned, and the log itself must say so.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
     /// Whether it keeps the nodes of this level; tiles keep every eighth.
     fn keeps_level(&self, _level: u8) -> bool {
         true

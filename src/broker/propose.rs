@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Broker, Caller, DecideError};
+use crate::audit::scan::{Hit, scan};
 use crate::audit::{EventBody, EventKind, Note};
 use crate::backend::{CompileError, FactsError, ParamError, ReadError};
 use crate::crash_points::{Point, reached};
@@ -55,6 +56,14 @@ pub enum ProposeError {
     /// The parameters are not what the operation declares.
     #[error("{} parameter(s) are not what the operation declares", .0.len())]
     Parameters(Vec<ParamError>),
+    /// An identifier or a code has the form of something that must not be written down.
+    #[error("it has the form of {}, which is never kept: name the thing by an id that is none", .hit.what())]
+    MustNotBeKept {
+        /// Where it stands in the request.
+        pointer: &'static str,
+        /// What it looks like.
+        hit: Hit,
+    },
     /// The backend did not say what is needed.
     #[error("the backend could not be read")]
     Unreadable(#[source] ReadError),
@@ -128,6 +137,7 @@ impl Broker {
             return Err(ProposeError::NotPermitted(request.operation));
         }
         let checked = operation.check(&request.parameters).map_err(ProposeError::Parameters)?;
+        keepable(&request, checked.resource())?;
         let content = Content {
             tenant: &caller.client.tenant,
             maker: &caller.client.id,
@@ -224,6 +234,16 @@ impl Broker {
     }
 }
 
+/// Refuses what would stay in the log for ever and must not: the texts of the request that events or their search columns are made of.
+fn keepable(request: &ProposeRequest, resource: &ResourceId) -> Result<(), ProposeError> {
+    let check = |pointer: &'static str, text: &str| scan(text).map_or(Ok(()), |hit| Err(ProposeError::MustNotBeKept { pointer, hit }));
+    check("/parameters", resource.as_str())?;
+    check("/case_id", request.case_id.as_ref().map_or("", |id| id.as_str()))?;
+    check("/on_behalf_of", request.on_behalf_of.as_ref().map_or("", |id| id.as_str()))?;
+    check("/reason_code", request.reason_code.as_deref().unwrap_or_default())?;
+    request.evidence.iter().try_for_each(|piece| check("/evidence", &piece.kind))
+}
+
 impl ProposeError {
     /// The event's code, if the refusal is the caller's doing and so belongs in the log.
     fn denial(&self) -> Option<&'static str> {
@@ -231,6 +251,7 @@ impl ProposeError {
             Self::UnknownOperation(_) => Some("operation_unknown"),
             Self::IsRead(_) => Some("operation_is_read"),
             Self::NotPermitted(_) => Some("not_permitted"),
+            Self::MustNotBeKept { .. } => Some("value_not_kept"),
             Self::Parameters(_) | Self::Compile(_) => Some("operation_parameters_invalid"),
             Self::Facts(source) if source.is_blind() => None,
             Self::Facts(_) => Some("facts_do_not_support"),

@@ -190,6 +190,7 @@ pub(super) fn about_draft(event: EventBody, draft: Option<DraftRecord>) -> Event
         kid: None,
         decision: None,
         record_sha256: None,
+        assertion: None,
     });
     draft.tell(EventBody { approval, ..event })
 }

@@ -59,7 +59,7 @@ struct Answer {
     /// Why. The orchestrator reads it on a denial; at most 1,000 characters.
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// The approval service in whose name the record is handed in; the only one if not given.
+    /// The approval service in whose name the record is handed in; the only one that is not a prover's if not given.
     #[arg(long = "as", value_name = "CLIENT", conflicts_with = "card")]
     service: Option<ClientId>,
     /// Print the record and hand nothing in.
@@ -166,8 +166,10 @@ impl Answer {
             .map(|entry| entry.client)
             .filter(|client| client.revoked_at.is_none() && client.has_role(Role::ApprovalService))
             .collect();
-        if let Some(named) = &self.service {
-            services.retain(|client| client.id == *named);
+        match &self.service {
+            Some(named) => services.retain(|client| client.id == *named),
+            // A prover's desk is for its tries.
+            None => services.retain(|client| !client.has_role(Role::Prover)),
         }
         match (services.pop(), services.is_empty(), &self.service) {
             (Some(service), true, _) => Ok(service),

@@ -44,7 +44,7 @@ enum ClientCommand {
 struct Add {
     /// The new client's id.
     id: ClientId,
-    /// What it is for: orchestrator, approval_service, proxy, auditor, operator or security; may be given again.
+    /// What it is for: orchestrator, approval_service, proxy, auditor, operator, security or prover; may be given again.
     #[arg(long = "role", value_name = "ROLE", required = true, value_parser = role)]
     roles: Vec<Role>,
     /// The tenant it belongs to.

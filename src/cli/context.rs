@@ -11,6 +11,7 @@ use crate::app::{self, Outside};
 use crate::audit::{Actor, ActorKind};
 use crate::config::{self, Config};
 use crate::domain::id::OperationId;
+use crate::store::sqlite::SqliteStore;
 use crate::store::{Op, Store};
 
 /// What every command gets.
@@ -82,6 +83,12 @@ pub(super) fn load(path: &Path) -> Result<Config, CliError> {
 pub(super) fn open(config: &Config, context: &Context) -> Result<Arc<dyn Store>, CliError> {
     app::find_store(config).map_err(CliError::failed)?;
     app::open_store(config, &context.outside).map_err(CliError::failed)
+}
+
+/// The store's file itself, for what is done with no other store.
+pub(super) fn sqlite(config: &Config, context: &Context) -> Result<SqliteStore, CliError> {
+    app::find_store(config).map_err(CliError::failed)?;
+    app::open_sqlite(config, &context.outside).map_err(CliError::failed)
 }
 
 #[cfg(test)]

@@ -148,6 +148,7 @@ fn value(created: &Created, sandbox: Option<&str>) -> serde_json::Value {
         "clients": clients.collect::<Vec<_>>(),
         "approvers": approvers.collect::<Vec<_>>(),
         "sandbox_url": sandbox,
+        "prover": created.prover.as_ref().map(|path| path.display().to_string()),
     })
 }
 
@@ -195,5 +196,8 @@ fn text(out: &Output, created: &Created, dir: &Path, sandbox: Option<&str>) -> S
         );
     }
     let _ = writeln!(text, "  writ serve --config {config}");
+    if let Some(prover) = &created.prover {
+        let _ = writeln!(text, "  writ prove --config {}   # tries what must be refused", prover.display());
+    }
     text
 }

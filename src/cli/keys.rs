@@ -12,6 +12,7 @@ use super::words::Algorithm;
 use crate::app;
 use crate::approval::RecordSigner;
 use crate::audit::LogKeys;
+use crate::audit::vault::Vault;
 use crate::config::Config;
 use crate::domain::name::PrincipalId;
 use crate::setup;
@@ -46,6 +47,9 @@ struct Generate {
     /// Make the first key of the audit log instead.
     #[arg(long, conflicts_with = "approver")]
     log: bool,
+    /// Make the key that wraps what events of the audit log only commit to: customers, reasons. Keep it out of the store's backups.
+    #[arg(long, conflicts_with_all = ["approver", "log"])]
+    subjects: bool,
     /// The approver that the key pair is for.
     #[arg(long, value_name = "APPROVER", requires = "out")]
     approver: Option<PrincipalId>,
@@ -110,6 +114,14 @@ impl Keys {
                 let name = app::log_name(&config.public_url).map_err(CliError::failed)?;
                 app::log_files(&config).generate(&name, entropy).map_err(CliError::failed)?;
                 log_key(context, &config)
+            }
+            KeysCommand::Generate(generate) if generate.subjects => {
+                let file = app::log_files(&generate.at.load()?).subjects();
+                setup::write(&file, Vault::generate(entropy).expose(), 0o600).map_err(CliError::failed)?;
+                let file = file.display().to_string();
+                context.out.answer(&json!({ "file": file }), |_| {
+                    format!("{file} is made; running processes use it after a restart. Keep it out of the store's backups")
+                })
             }
             KeysCommand::Generate(generate) => {
                 let dir = generate.at.load()?.keys;

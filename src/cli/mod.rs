@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
 //! A command turns its arguments into one call of the library and prints what came of it. Exit codes: 0 done, 1 refused or failed, 2 not understood;
-//! `audit verify` has its own.
+//! `audit verify` has its own, and of `prove` 2 means that something went through that must be refused, and nothing else does.
 
 mod approval;
 mod approve;
@@ -22,6 +22,7 @@ mod init;
 mod keys;
 mod output;
 mod policy;
+mod prove;
 mod sandbox;
 mod serve;
 mod signal;
@@ -83,6 +84,7 @@ enum Command {
     Backend(backend::BackendArgs),
     Store(store::StoreArgs),
     Audit(audit::AuditArgs),
+    Prove(prove::ProveArgs),
     Completions(completions::Completions),
     #[command(name = "openapi")]
     OpenApi(completions::OpenApi),
@@ -123,11 +125,16 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
     }
 }
 
-/// The exit code of arguments that were not understood. A verification must not seem to have found something.
+/// The exit code of arguments that were not understood. A verification must not seem to have found something, nor a misspelt option of the
+/// prover's be taken for an alarm.
 fn misused(arguments: &[OsString]) -> u8 {
-    let mut words = arguments.iter().skip(1).filter(|word| *word != "--json");
-    let is_verification = words.next().is_some_and(|word| word == "audit") && words.next().is_some_and(|word| word == "verify");
-    if is_verification { EXIT_UNREADABLE } else { 2 }
+    let words = arguments.iter().skip(1).filter(|word| *word != "--json");
+    let first: Vec<&OsString> = words.take(2).collect();
+    match first.as_slice() {
+        [audit, verify] if *audit == "audit" && *verify == "verify" => EXIT_UNREADABLE,
+        [prove, ..] if *prove == "prove" => 1,
+        _ => 2,
+    }
 }
 
 /// Whether `--json` is among arguments that were not understood.
@@ -159,6 +166,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), CliError> {
         Command::Backend(command) => command.run(context),
         Command::Store(command) => command.run(context).await,
         Command::Audit(command) => command.run(context).await,
+        Command::Prove(command) => command.run(context).await,
         Command::Completions(command) => command.run(context),
         Command::OpenApi(command) => command.run(),
     }

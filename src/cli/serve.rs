@@ -95,6 +95,9 @@ impl Serve {
             Ok(()) | Err(CliError::Closed) => {}
             Err(error) => return Err(error),
         }
+        if config.head_lines {
+            app = app.printing_heads(std::io::stdout());
+        }
         app.serve(listener, stop)
             .await
             .map_err(|error| CliError::failed(format!("{url}: {error}")))

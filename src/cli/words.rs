@@ -32,13 +32,14 @@ impl Algorithm {
     }
 }
 
-const ROLES: [Role; 6] = [
+const ROLES: [Role; 7] = [
     Role::Orchestrator,
     Role::ApprovalService,
     Role::Proxy,
     Role::Auditor,
     Role::Operator,
     Role::Security,
+    Role::Prover,
 ];
 
 /// A role by its word.

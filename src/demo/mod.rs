@@ -9,7 +9,6 @@ mod people;
 mod serve;
 mod stage;
 mod story;
-mod temp;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::DemoError;
-use super::temp::TempDir;
 use crate::app::{App, Outside, Part};
 use crate::audit::{Actor, ActorKind};
 use crate::config::Config;
@@ -25,7 +24,7 @@ use crate::domain::principal::{Client, Permission, Role};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
-use crate::setup::{self, Approvers, Created, Endpoint, Options};
+use crate::setup::{self, Approvers, Created, Endpoint, Options, TempDir};
 use crate::store::record::ClientEntry;
 use crate::store::{Op, Store};
 
@@ -140,7 +139,7 @@ impl Stage {
             clock: clock.clone(),
             entropy: outside.entropy,
         };
-        let dir = TempDir::new(&parent, &*outside.entropy).map_err(|error| setup(&format!("{}: {error}", parent.display())))?;
+        let dir = TempDir::new(&parent, "demo", &*outside.entropy).map_err(|error| setup(&format!("{}: {error}", parent.display())))?;
         let sandbox = Sandbox::start(SandboxConfig::new(outside.clock.clone(), outside.entropy.clone()))
             .await
             .map_err(|error| setup(&error))?;

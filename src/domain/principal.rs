@@ -27,6 +27,8 @@ pub enum Role {
     Operator,
     /// Stops what must not go on, and takes approvals and credentials back.
     Security,
+    /// Tries what must be refused, and reports what came of it.
+    Prover,
 }
 
 impl Role {
@@ -40,6 +42,7 @@ impl Role {
             Self::Auditor => "auditor",
             Self::Operator => "operator",
             Self::Security => "security",
+            Self::Prover => "prover",
         }
     }
 }

@@ -11,6 +11,7 @@ mod executions;
 mod handoffs;
 mod openapi;
 pub mod problem;
+mod proofs;
 mod rates;
 mod reads;
 mod refusals;
@@ -155,6 +156,7 @@ fn broker_routes() -> OpenApiRouter<BrokerState> {
         .routes(routes!(audit::tree::tile))
         // The longer paths of tiles; no description of a path can say that it has any number of parts.
         .route("/v1/audit/tile/{level}/{index}/{*rest}", get(audit::tree::tile))
+        .routes(routes!(proofs::report))
         .routes(routes!(well_known::authorization_server))
         .routes(routes!(well_known::biscuit_web_keys))
 }

@@ -28,6 +28,7 @@ const PROPOSE: &[Code] = &[
     C::OperationIsRead,
     C::NotPermitted,
     C::OperationParametersInvalid,
+    C::ValueNotKept,
     C::FactsDoNotSupport,
     C::BackendUnavailable,
     C::IdempotencyKeyReused,
@@ -213,6 +214,7 @@ const CALLS: &[(&str, &[&[Code]])] = &[
     ("prove_consistency", &[TREE, PARAMETERS]),
     ("prove_inclusion", &[CLIENT, ONE, PARAMETERS]),
     ("show_tile", &[CLIENT, ONE]),
+    ("report_proof", &[CLIENT, BODY, CHANGE]),
 ];
 
 /// The codes of a call; `None` for one that is not in the table.

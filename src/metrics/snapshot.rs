@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use crate::audit::EventOutcome;
+use crate::audit::{EventOutcome, Note};
 use crate::domain::lifecycle::ExecutionTransition;
 use crate::domain::time::Timestamp;
 use crate::store::backlog::{Backlog, OddEvents};
@@ -136,6 +136,15 @@ impl Snapshot {
             ("writ_denials", "Refusals among the events, by their code", MetricType::Counter),
             denials,
         )?;
+        family(
+            encoder,
+            (
+                "writ_audit_withheld",
+                "Members of events that were kept back, since they had the form of a card number, a token or a secret",
+                MetricType::Counter,
+            ),
+            [(vec![], ConstCounter::new(self.tally.all_withheld()))],
+        )?;
         // A look at what is pending also begins with taking it over; nobody died for that.
         let died = |event: &Told| event.event == ExecutionTransition::Reclaim.event() || event.code.as_deref() == Some(LEASE_EXPIRED);
         let takeovers: u64 = told.iter().filter(|(event, _)| died(event)).map(|(_, n)| n).sum();
@@ -152,6 +161,22 @@ impl Snapshot {
                 MetricType::Counter,
             ),
             [(vec![], ConstCounter::new(takeovers))],
+        )?;
+        let proofs = |outcome: EventOutcome| {
+            let reports = told
+                .iter()
+                .filter(|(event, _)| event.event == Note::ProofReported.as_str() && event.outcome == outcome.as_str());
+            let labels = vec![("outcome", outcome.as_str().to_owned())];
+            (labels, ConstCounter::new(reports.map(|(_, n)| *n).sum::<u64>()))
+        };
+        family(
+            encoder,
+            (
+                "writ_proofs",
+                "Reports of provers, by whether every guarantee held",
+                MetricType::Counter,
+            ),
+            [proofs(EventOutcome::Ok), proofs(EventOutcome::Failed)],
         )?;
         family(
             encoder,

@@ -330,6 +330,10 @@ const fn of_rejection(rejection: &Rejection) -> Fault {
         | Rejection::OperationCancelled
         | Rejection::LatestIs(_)
         | Rejection::ClockNotBehind(_)
+        | Rejection::MustNotBeKept(_)
+        | Rejection::Erased(_)
+        | Rejection::Held(_)
+        | Rejection::NotPrunable(..)
         | Rejection::Exists(_) => Fault::Ours,
     }
 }

@@ -26,6 +26,10 @@ pub mod demo {
     pub const CHARGE_JPY: &str = "ch_3Rw4823kettle";
     /// A charge of another customer: 600.00 USD.
     pub const CHARGE_OTHER: &str = "ch_3Rw4830chair";
+    /// A charge that provers take cents from: 10,000.00 USD of nobody in particular.
+    pub const CHARGE_PROOFS: &str = "ch_3Rw4840proofs";
+    /// Another, in a currency for which the example policy has no limits: 1,000.00 CAD.
+    pub const CHARGE_PROOFS_CAD: &str = "ch_3Rw4841proofs";
     /// The other customer.
     pub const CUSTOMER_OTHER: &str = "cus_89";
 }
@@ -67,10 +71,13 @@ pub(super) fn fresh_id(entropy: &dyn Entropy, prefix: &str) -> String {
 fn charges(clock: &dyn Clock) -> Payments {
     let mut payments = Payments::default();
     let seeds = [
-        (demo::CHARGE_OTHER, 60_000, "usd", demo::CUSTOMER_OTHER, "4830"),
-        (demo::CHARGE_JPY, 9_000, "jpy", demo::CUSTOMER, "4823"),
-        (demo::CHARGE_EUR, 12_900, "eur", demo::CUSTOMER, "4822"),
-        (demo::CHARGE, 40_000, "usd", demo::CUSTOMER, demo::ORDER),
+        // Of no customer: a prover's refunds count towards nobody's.
+        (demo::CHARGE_PROOFS_CAD, 100_000, "cad", None, "4841"),
+        (demo::CHARGE_PROOFS, 1_000_000, "usd", None, "4840"),
+        (demo::CHARGE_OTHER, 60_000, "usd", Some(demo::CUSTOMER_OTHER), "4830"),
+        (demo::CHARGE_JPY, 9_000, "jpy", Some(demo::CUSTOMER), "4823"),
+        (demo::CHARGE_EUR, 12_900, "eur", Some(demo::CUSTOMER), "4822"),
+        (demo::CHARGE, 40_000, "usd", Some(demo::CUSTOMER), demo::ORDER),
     ];
     for (id, amount, code, customer, order) in seeds {
         let Ok(currency) = code.parse::<Currency>() else { continue };
@@ -80,7 +87,7 @@ fn charges(clock: &dyn Clock) -> Payments {
             id: id.to_owned(),
             amount,
             currency,
-            customer: Some(customer.to_owned()),
+            customer: customer.map(str::to_owned),
             created: clock.now().seconds(),
             description: Some(format!("order {order}")),
             metadata,

@@ -1,7 +1,9 @@
 //! A complete working directory: configuration, keys, registries, an example policy and backend files.
 
 mod example;
+mod prover;
 mod sandbox;
+mod temp;
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +14,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+pub use prover::PROVE_FILE;
 pub use sandbox::{ExpectedSandbox, SANDBOX_PORT, SANDBOX_URL, sandbox_endpoints, sandbox_of};
+pub(crate) use temp::TempDir;
 
 use example::{EXAMPLES, example_approver, example_clients, policy_approver};
 
@@ -111,6 +115,8 @@ pub struct Created {
     pub clients: Vec<(Client, Secret)>,
     /// Each approver with the file of their private key.
     pub approvers: Vec<(PrincipalId, PathBuf)>,
+    /// The prover's settings file, if the directory has a prover.
+    pub prover: Option<PathBuf>,
 }
 
 /// Makes the directory and everything in it.
@@ -142,10 +148,18 @@ pub async fn create(options: &Options, outside: &Outside) -> Result<Created, Fau
     let store = app::open_store(&config, outside).map_err(|error| Faults(vec![error]))?;
     let made = registries(&*store, &config, options, &backends, outside).await;
     let (clients, approvers) = made.map_err(|error| Faults(vec![error]))?;
+    let prover = match options.approvers {
+        Approvers::Nobody => None,
+        Approvers::Examples => {
+            let made = prover(&*store, &config, options, outside).await;
+            Some(made.map_err(|error| Faults(vec![error]))?)
+        }
+    };
     Ok(Created {
         config: path,
         clients,
         approvers,
+        prover,
     })
 }
 
@@ -178,7 +192,7 @@ fn adapters(options: &Options) -> Result<Vec<(String, String)>, Faults> {
 fn files(options: &Options, adapters: &[(String, String)], outside: &Outside) -> Result<(), String> {
     let dir = &options.dir;
     let people: &[&str] = match options.approvers {
-        Approvers::Examples => &["approvers"],
+        Approvers::Examples => &["approvers", prover::DIR],
         Approvers::Nobody => &[],
     };
     for below in ["", "keys", "secrets", "data", "policies/cedar/cases", BACKENDS]
@@ -304,6 +318,16 @@ dir = "keys"
 key  = "keys/log.key"
 # The log's last head, outside the database, so that whoever can write there alone cannot take the log back. Another disk is better.
 head = "data/writ.head"
+# The head to standard output every ten seconds in which it changed, so that whoever collects the output keeps it.
+# head_lines = true
+# What waits for witnesses. With `any` or `quorum` no credential is issued while too few have cosigned within `max_age`.
+# require = "none"
+# quorum  = 1
+# max_age = "1m"
+# Who cosigns the log's heads, in another domain of trust (C2SP tlog-witness); its key is got from whoever runs it. docs/witnesses.md says more.
+# [[audit.witness]]
+# url  = "https://witness.example"
+# vkey = "witness.example/w1+29ca9143+BGrVnuu0mczCCrCPnrKPUX+2mfVszL6C0xEXrnK+gOIh"
 
 [policy]
 dir = "policies/cedar"
@@ -338,6 +362,37 @@ filter = "info"
     )
 }
 
+/// The prover's own people and programs, registered, and its settings file.
+async fn prover(store: &dyn Store, config: &Config, options: &Options, outside: &Outside) -> Result<PathBuf, String> {
+    let sandbox = options.endpoints.first().map_or(SANDBOX_URL, |endpoint| endpoint.url.as_str());
+    let made = prover::make(
+        &options.dir,
+        &config.public_url,
+        config.audience.as_str(),
+        sandbox,
+        outside.clock.now(),
+        &*outside.entropy,
+    )?;
+    for approver in made.approvers {
+        let added = store.add_approver(init(outside), approver).await;
+        added.map_err(|error| error.to_string())?;
+    }
+    for client in made.clients {
+        let added = store.add_client(init(outside), client).await;
+        added.map_err(|error| error.to_string())?;
+    }
+    Ok(options.dir.join(PROVE_FILE))
+}
+
+/// A fresh operation of whoever makes a working directory.
+fn init(outside: &Outside) -> Op {
+    Op {
+        id: OperationId::generate(&*outside.clock, &*outside.entropy),
+        actor: Actor::new(ActorKind::Person, "init"),
+        request: None,
+    }
+}
+
 async fn registries(
     store: &dyn Store,
     config: &Config,
@@ -346,11 +401,7 @@ async fn registries(
     outside: &Outside,
 ) -> Result<(Vec<(Client, Secret)>, Vec<(PrincipalId, PathBuf)>), String> {
     let now = outside.clock.now();
-    let op = || Op {
-        id: OperationId::generate(&*outside.clock, &*outside.entropy),
-        actor: Actor::new(ActorKind::Person, "init"),
-        request: None,
-    };
+    let op = || init(outside);
     let policy = policy_approver(config, now)?;
     store.add_approver(op(), policy).await.map_err(|error| error.to_string())?;
     let mut approvers = Vec::new();

@@ -13,6 +13,10 @@ pub const SANDBOX_PORT: u16 = 8790;
 /// Where `writ sandbox` answers unless it is told otherwise.
 pub const SANDBOX_URL: &str = "http://127.0.0.1:8790";
 
+/// The charges of a sandbox that a prover takes from: they are nobody's.
+pub(super) const CHARGE_PROOFS: &str = "ch_3Rw4840proofs";
+pub(super) const CHARGE_PROOFS_CAD: &str = "ch_3Rw4841proofs";
+
 /// Both shipped backends at a sandbox that will answer at `url` with these keys.
 #[must_use]
 pub fn sandbox_endpoints(url: &str, read_key: &Secret, write_key: &Secret) -> Vec<Endpoint> {

@@ -33,6 +33,7 @@ use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RequestId, StopId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
+use crate::domain::policy::PolicyRef;
 use crate::domain::principal::{ApproverKey, Authority, Permission};
 
 /// One intent to change the store.
@@ -136,6 +137,9 @@ pub trait Store: Send + Sync {
     /// Takes this process's clock for right, though later times are written down: the only way back after a clock that had run far ahead.
     /// What was begun by those times ends. Refused unless the clock is behind, and unless the caller names the latest time.
     async fn accept_clock(&self, op: Op, accept: AcceptClock) -> Result<Applied<ClockAccepted>, StoreError>;
+
+    /// `policy.activated`: writes down which policy decides from here on, unless the log names it last; gives whether it was written.
+    async fn activate_policy(&self, op: Op, policy: PolicyRef) -> Result<Applied<bool>, StoreError>;
 
     /// Writes an event that changes no state: a denial, a read.
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError>;

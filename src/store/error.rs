@@ -1,5 +1,6 @@
 //! Why a transition has no result.
 
+use crate::audit::scan::Hit;
 use crate::domain::id::{ExecutionId, OperationId, RecordId, StopId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, DraftState, ExecutionState};
 use crate::domain::name::{ClientId, KeyId, PrincipalId};
@@ -125,6 +126,18 @@ pub enum Rejection {
     /// The clock is not behind the latest time in the store.
     #[error("the clock is not behind the latest time in the store, {0}")]
     ClockNotBehind(Timestamp),
+    /// The opening of that event's value was erased.
+    #[error("the value of event {0} was erased, and nobody can show it any more")]
+    Erased(u64),
+    /// A hold covers events that were to be pruned.
+    #[error("hold {0} covers some of the events; release it first, or prune less")]
+    Held(u64),
+    /// There is nothing to prune there.
+    #[error("the events from {0} to {1} can be pruned: what is older is gone, and the last event stays")]
+    NotPrunable(u64, u64),
+    /// An id has the form of something that must not be written down.
+    #[error("the id has the form of {}, which is never kept: choose another", .0.what())]
+    MustNotBeKept(Hit),
     /// The id is taken.
     #[error("{0} exists already")]
     Exists(String),

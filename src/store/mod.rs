@@ -8,6 +8,7 @@ mod insist;
 pub mod intent;
 pub mod log;
 pub mod record;
+pub mod retention;
 pub mod sqlite;
 pub mod stop;
 pub mod tally;

@@ -62,6 +62,7 @@ pub struct Tally {
     commit_nanos: AtomicU64,
     failed: AtomicU64,
     waiting: AtomicUsize,
+    withheld: AtomicU64,
 }
 
 impl Tally {
@@ -114,6 +115,17 @@ impl Tally {
     /// So many requests wait no longer.
     pub fn taken(&self, n: usize) {
         self.waiting.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// So many members of an event were kept back.
+    pub fn withheld(&self, n: usize) {
+        self.withheld.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    /// How many members of events were kept back so far, since they had the form of something that must not be written.
+    #[must_use]
+    pub fn all_withheld(&self) -> u64 {
+        self.withheld.load(Ordering::Relaxed)
     }
 
     /// How many requests wait for the writer now.

@@ -11,6 +11,7 @@ mod key_ring;
 mod key_set;
 mod mint;
 mod verify;
+mod widened;
 
 pub use error::TokenError;
 pub use facts::RequestFacts;
@@ -20,6 +21,7 @@ pub use key_ring::{KeyRing, KeyRingError, PUBLIC_KEYS_FILE, RingKey, Rotation};
 pub use key_set::{KeySet, KeySetError, PublishedKey, RootKeyId, RootPublicKey};
 pub use mint::{MintError, Minter};
 pub use verify::{SignedCredential, VerifiedCredential, Verifier};
+pub use widened::widened;
 
 use std::time::Duration;
 

@@ -256,6 +256,7 @@ async fn a_case_is_complete_once_what_failed_was_done_again_and_not_by_anything_
     // Done before the other fails: that was not to make it good.
     done(100).await;
     assert!(complete().await);
+    // Ids of one millisecond are in no order.
     world.clock.advance(std::time::Duration::from_millis(1));
     world.propose(World::refund(100)).await.expect(201);
     assert!(!complete().await, "it is open");

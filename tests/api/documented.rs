@@ -85,6 +85,7 @@ fn calls() -> Vec<Call> {
         call("GET", "/v1/audit/stream", "security", "support-agent", None),
         call("GET", "/v1/audit/proof?seq=0", "security", "support-agent", None),
         call("GET", "/v1/audit/tile/0/999", "security", "support-agent", None),
+        call("POST", "/v1/proofs", "prover", "security", Some(super::proofs::report())),
     ]
 }
 

@@ -12,6 +12,7 @@ mod journey;
 mod openapi;
 mod own_keys;
 mod problem_codes;
+mod proofs;
 mod races;
 mod ready;
 mod receipts;

@@ -37,6 +37,7 @@ const ROUTES: &[(&str, &[&str])] = &[
     ("/v1/executions/{id}/resolve", &["post"]),
     ("/v1/handoffs", &["get"]),
     ("/v1/handoffs/{id}", &["get"]),
+    ("/v1/proofs", &["post"]),
     ("/v1/reads", &["post"]),
     ("/v1/stops", &["get", "post"]),
     ("/v1/stops/{id}", &["get"]),

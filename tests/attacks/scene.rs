@@ -117,7 +117,7 @@ impl Scene {
         let connection = Connection::open(&db).unwrap();
         let head = latest(&connection);
         std::fs::write(self.path("old.checkpoint"), head.text()).unwrap();
-        let witnessed = head.cosigned(&self.witness.line(&head, now()), &self.witness.key).unwrap().0;
+        let (witnessed, _) = head.cosigned(&self.witness.line(&head, now()), &self.witness.key).unwrap();
         let told = connection.execute(
             "UPDATE checkpoint SET note = ?1 WHERE size = ?2",
             (witnessed.text(), head.size() as i64),
@@ -231,7 +231,7 @@ impl Copy {
     /// The broker does not start on it, and says this.
     pub fn refuses_to_start(&self, says: &str) -> Result<(), String> {
         // A command opens the store just as a server does.
-        must(&writ(&["events", "--config", &self.config()]), 1, says)
+        must(&writ(&["client", "list", "--config", &self.config()]), 1, says)
     }
 }
 

@@ -142,6 +142,17 @@ fn a_denial_reaches_the_orchestrator_word_for_word() {
 }
 
 #[test]
+fn the_desk_of_a_prover_is_not_taken_for_the_one_that_people_use() {
+    let run = Running::new();
+    let draft = run.held();
+    run.work
+        .run(&["client", "add", "prover-desk", "--role", "approval_service", "--role", "prover"])
+        .ok();
+    let key = run.work.text("approvers/usr_mia.pem");
+    run.work.run(&["approve", &draft, "--key", &key, "--reason", "fine"]).ok();
+}
+
+#[test]
 fn of_two_approval_services_one_must_be_named() {
     let run = Running::new();
     let draft = run.held();

@@ -8,6 +8,7 @@ WRIT is the program, PEERS the directory with the verifiers: venv312, node_modul
 
 import base64
 import json
+import os
 import pathlib
 import shutil
 import sys
@@ -16,7 +17,7 @@ import tempfile
 from evidence import Evidence, Key, body, lines
 from journey import Process, Witness, Writ, stop_all, waited
 from tamperings import tamperings
-from tools import AicsTlog, GoXMod, OpenSsl, PyMerkle, SigstoreNode, SigstorePython
+from tools import AicsTlog, GoXMod, OpenSsl, PyMerkle, SigstoreNode, SigstorePython, ran
 
 faults = []
 
@@ -122,6 +123,63 @@ def at_the_witness(writ, witness, middle, good, stolen, stranger):
     return caught, len(attempts) + len(copies)
 
 
+def by_the_page(writ, witness, peers, scratch):
+    """The script of docs/evidence.md, as it stands there, on the bundle of a case: good, and changed. Gives how many it refused of how many."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/evidence.md").read_text()
+    script = scratch / "check.py"
+    script.write_text(page.split("```python\n")[1].split("```")[0])
+    writ.run("audit", "export", "--case", "case-1", "--format", "bundle", "--out", str(scratch / "case"))
+    # What is newest nobody has cosigned yet; the newest that somebody has goes along.
+    tries = iter(range(100))
+
+    def ahead_of_the_next_look():
+        n = next(tries)
+        writ.propose("case-4", 900 + n)
+        writ.run("audit", "export", "--range", "0..0", "--format", "bundle", "--out", str(scratch / f"now-{n}"))
+        return len(lines((scratch / f"now-{n}/checkpoint").read_text())) == 1 and scratch / f"now-{n}"
+
+    now = waited("an export whose head nobody has cosigned yet", ahead_of_the_next_look)
+    with_witness = ["--trust", str(writ.dir / "keys/log.pub"), "--witness", witness.vkey, "--max-age", "15m"]
+    expect(bool(writ.run("audit", "verify", str(now), *with_witness, config=False)), "a head before it is, and goes along")
+    path = os.pathsep.join([str(peers / "venv312/bin"), os.environ["PATH"]])
+
+    def check(bundle, key):
+        # A machine without this program: only what the packages brought is there.
+        return ran([str(peers / "venv312/bin/python"), str(script), str(bundle), key], env={"PATH": path, "TMPDIR": str(scratch)})
+
+    accepts, said = check(scratch / "case", writ.vkey)
+    expect(accepts and "without a gap" in said, f"the script of docs/evidence.md accepts the case: {said[-120:]}")
+
+    def rows(change):
+        def apply(dir):
+            lines = (dir / "events.jsonl").read_bytes().splitlines()
+            (dir / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in change(lines)))
+        return apply
+
+    stranger = Key(writ.vkey.split("+")[0], bytes(range(32)))
+
+    def signed_anew(dir):
+        _, size, root = body((dir / "checkpoint").read_text())
+        (dir / "checkpoint").write_text(stranger.sign(size, root))
+
+    changes = [
+        ("an event edited", rows(lambda rows: [rows[0].replace(b'"minor":', b'"minor":1')] + rows[1:])),
+        ("the first event left out", rows(lambda rows: rows[1:])),
+        ("an event left out", rows(lambda rows: rows[:2] + rows[3:])),
+        ("an event twice", rows(lambda rows: rows[:2] + rows[1:])),
+        ("the head of a stranger", signed_anew),
+    ]
+    caught = 0
+    for name, change in changes:
+        copy = scratch / name.replace(" ", "-")
+        shutil.copytree(scratch / "case", copy)
+        change(copy)
+        accepts, said = check(copy, writ.vkey)
+        caught += not accepts
+        expect(not accepts, f"it rejects: {name}: {said[-90:]}")
+    return caught, len(changes)
+
+
 def main():
     program, peers = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="writ-foreign-"))
@@ -171,10 +229,12 @@ def main():
                 expect(False, f"nobody is asked: {name}")
         print("what is shown to the witness")
         caught, shown = at_the_witness(writ, witness, middle, good, stolen, stranger)
+        page = by_the_page(writ, witness, peers, scratch)
         accept += 1
         reject = sum(all(table.values()) for table in tables) + (caught == shown)
         for fault in faults:
             print(f"FAILED: {fault}")
+        print(f"the script of docs/evidence.md: {page[0]} of {page[1]} changes of a case rejected")
         print(f"foreign verifiers: {accept} accept, {reject} reject each of {len(done) + shown} tamperings")
         return 0 if not faults and accept == reject == len(tools) + 1 else 1
     finally:

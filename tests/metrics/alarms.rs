@@ -11,11 +11,13 @@ use writ::sandbox::{Fault, FaultKind};
 use super::scrape;
 use crate::proxy::told::{event, with};
 use crate::support::peers::{self, root};
-use crate::support::world::World;
+use crate::support::world::{Setup, World};
 
 /// A scrape in which everything stands that can stand there: what waits, what is lost, what was refused.
 async fn full_scrape() -> String {
-    let world = World::new().await;
+    // Nobody asks the witness here; it is only told of.
+    let witness = "[[audit.witness]]\nurl = \"http://127.0.0.1:9\"\nvkey = \"w.example/1+29ca9143+BGrVnuu0mczCCrCPnrKPUX+2mfVszL6C0xEXrnK+gOIh\"\n[policy]";
+    let world = World::with(Setup::edit("writ.toml", "[policy]", witness)).await;
     let draft = world.allowed_draft().await;
     let token = world.credential(&draft).await;
     world.sandbox.fault(Fault::once(FaultKind::DropAfter, "POST", "/v1/refunds"));

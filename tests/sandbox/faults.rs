@@ -281,6 +281,6 @@ async fn faults_are_set_and_the_record_is_read_over_http() {
     assert_eq!(seen[2]["status"], 200);
     let state = said(bench.bare(Method::GET, "/_sandbox/state")).await.body;
     assert_eq!(state["refunds"].as_array().unwrap().len(), 1);
-    assert_eq!(state["charges"].as_array().unwrap().len(), 4);
+    assert_eq!(state["charges"].as_array().unwrap().len(), 6);
     assert_eq!(state["requests"], 3);
 }

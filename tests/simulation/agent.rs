@@ -91,7 +91,13 @@ impl Schedule<'_> {
                 Err(error) => Err(Denied::stranger(error)),
                 Ok(credential) => {
                     let subject = Subject::Id(id);
-                    proxy.execute(ExecuteRequest { credential, subject }).await
+                    proxy
+                        .execute(ExecuteRequest {
+                            credential,
+                            subject,
+                            logged: None,
+                        })
+                        .await
                 }
             };
             if let Err(denied) = outcome {

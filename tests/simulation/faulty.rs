@@ -16,6 +16,7 @@ use writ::domain::clock::Clock as _;
 use writ::domain::digest::Digest;
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId};
 use writ::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
+use writ::domain::policy::PolicyRef;
 use writ::domain::principal::{ApproverKey, Authority, Permission};
 use writ::store::backlog::Backlog;
 use writ::store::contract::OperationOutcome;
@@ -215,6 +216,7 @@ impl Store for FaultyStore {
 
     plain! {
         note(event: EventBody) -> ();
+        activate_policy(policy: PolicyRef) -> bool;
         late_answer(settle: Settle) -> ();
         add_client(entry: ClientEntry) -> ();
         replace_secret(client: ClientId, secret: Digest) -> ();

@@ -202,6 +202,11 @@ impl World {
 
     /// The value of the Authorization header of a client of the example.
     pub fn basic(&self, client: &str) -> String {
+        if client == "prover" {
+            let file = self.made.prover.as_ref().unwrap().with_file_name("prover/reporter");
+            let secret = std::fs::read_to_string(file).unwrap();
+            return format!("Basic {}", STANDARD.encode(format!("{client}:{secret}")));
+        }
         let (_, secret) = self.made.secret(client).unwrap();
         format!("Basic {}", STANDARD.encode(format!("{client}:{}", secret.expose())))
     }

@@ -1,6 +1,7 @@
 //! Witnesses of the log: what they say counts only if it is theirs, of this head and of now; and what waits for them waits.
 
 mod fake;
+mod head_lines;
 mod hostile;
 mod quorum;
 

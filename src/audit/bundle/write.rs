@@ -137,10 +137,12 @@ fn sound_head(source: &(impl LogSource + ?Sized)) -> Result<SignedHead, BundleEr
     }
 }
 
-/// The heads that are kept for good, and of the others the last of each day.
+/// The heads that are kept for good, of the others the last of each day, and the last that witnesses have cosigned.
 fn old_heads(source: &(impl LogSource + ?Sized), head: &SignedHead, draft: &mut Draft) -> Result<(), BundleError> {
     let mut above = None;
     let mut last: Option<(i64, u64, String)> = None;
+    let mut cosigned: Option<(u64, String)> = None;
+    let mut write = |size: u64, text: &str| draft.write(&format!("old-checkpoints/{size}"), text.as_bytes());
     loop {
         let page = source.heads(above, HEADS)?;
         let Some(end) = page.last() else { break };
@@ -150,17 +152,26 @@ fn old_heads(source: &(impl LogSource + ?Sized), head: &SignedHead, draft: &mut 
             if let Some((of, size, text)) = last.take()
                 && of != day
             {
-                draft.write(&format!("old-checkpoints/{size}"), text.as_bytes())?;
+                write(size, &text)?;
+                // It is there already, and is not written a second time.
+                cosigned.take_if(|(known, _)| *known == size);
             }
             if found.kept {
-                draft.write(&format!("old-checkpoints/{}", found.size), found.text.as_bytes())?;
-            } else {
-                last = Some((day, found.size, found.text));
+                write(found.size, &found.text)?;
+                continue;
             }
+            if SignedHead::read(&found.text).is_ok_and(|head| head.line_count() > 1) {
+                cosigned = Some((found.size, found.text.clone()));
+            }
+            last = Some((day, found.size, found.text));
         }
     }
     if let Some((_, size, text)) = last {
-        draft.write(&format!("old-checkpoints/{size}"), text.as_bytes())?;
+        write(size, &text)?;
+        cosigned.take_if(|(known, _)| *known == size);
+    }
+    if let Some((size, text)) = cosigned {
+        write(size, &text)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::audit::source::SourceError;
-use crate::audit::{HeadFile, Receipt, SignedHead};
+use crate::audit::{HeadFile, Receipt, SignedHead, latest_head};
 
 /// A head from outside.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct OutsideHead {
 }
 
 impl OutsideHead {
-    /// Reads a checkpoint, a receipt, the head file of a log, or the checkpoint of a directory.
+    /// Reads a checkpoint, a receipt, the head file of a log, the checkpoint of a directory, or the latest of the head lines that a process printed.
     ///
     /// # Errors
     /// [`SourceError`] if there is no head in it.
@@ -33,7 +33,10 @@ impl OutsideHead {
         let text = String::from_utf8(bytes).map_err(|_| told(&"it is no text"))?;
         let head = match Receipt::read(&text) {
             Ok(receipt) => receipt.head,
-            Err(_) => SignedHead::read(&text).map_err(|error| told(&error))?,
+            Err(_) => match latest_head(&text).map_err(|error| told(&error))? {
+                Some(head) => head,
+                None => SignedHead::read(&text).map_err(|error| told(&error))?,
+            },
         };
         Ok(Self { from, head })
     }

@@ -9,8 +9,8 @@ use super::report::{Anchor, CaseSeen, Fault, Report};
 use super::state::Replay;
 use super::{Asked, HEADS, NODES};
 use crate::audit::brief::Brief;
-use crate::audit::source::{KeptHead, LogSource, PAGE, Page, SourceError};
-use crate::audit::tree::{Hash, Node};
+use crate::audit::source::{KeptHead, LogSource, Nodes, PAGE, Page, SourceError};
+use crate::audit::tree::{Edge, Hash, Node};
 use crate::audit::{Event, Note, SignedHead, TrustPolicy, VerifierKey};
 use crate::domain::time::Timestamp;
 
@@ -35,6 +35,8 @@ pub(super) struct Pass<'a, S: ?Sized> {
     last_time: Option<Timestamp>,
     replay: Option<Replay>,
     is_changed: bool,
+    /// The last event that the log says is pruned, and the root up to and with it.
+    pruned: Option<(u64, String)>,
     pub(super) report: Report,
 }
 
@@ -80,6 +82,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             last_time: None,
             replay: asked.state.is_some().then(Replay::default),
             is_changed: false,
+            pruned: None,
             report: Report::default(),
         }
     }
@@ -178,6 +181,9 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             if event.seq != seq {
                 self.report
                     .find(Fault::Tampered, format!("event {seq} says that it is event {}", event.seq));
+            }
+            if let Some(pruned) = event.pruned.as_ref().filter(|_| event.kind == Note::RetentionPruned.as_str()) {
+                self.pruned = Some((pruned.to, pruned.root.to_string()));
             }
             if let Some(key) = event.log.as_ref().and_then(|log| log.key.parse().ok()) {
                 if event.kind == Note::LogKeyRotated.as_str() {
@@ -372,6 +378,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             let seen = replay.compare(tables, |what| report.find(Fault::Tampered, what))?;
             pass.report.state = Some(seen);
         }
+        pass.pruned()?;
         // What is kept past the end.
         let size = pass.range.size();
         if let Some(index) = pass.nodes.peek_number(pass.source)? {
@@ -385,6 +392,29 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
                 .find(Fault::Incomplete, format!("a head is kept that covers more than the {size} events"));
         }
         Ok(pass.ended(latest))
+    }
+
+    /// What the whole log does not hold any more it must have said itself, with the root that still stands.
+    fn pruned(&mut self) -> Result<(), SourceError> {
+        let (first, _) = self.source.held()?;
+        if let Some((to, root)) = &self.pruned {
+            let still = Edge::read(to + 1, &Nodes(self.source)).and_then(|edge| edge.root());
+            if !still.is_ok_and(|still| still.to_string() == *root) {
+                let what = format!("the tree does not have the root that the log names for the events up to {to}, which it pruned");
+                self.report.find(Fault::Tampered, what);
+            }
+        }
+        if !self.source.is_whole() || first == 0 {
+            return Ok(());
+        }
+        let is_told = self.pruned.as_ref().is_some_and(|(to, _)| first <= to.saturating_add(1));
+        if is_told {
+            self.report.pruned = Some(first);
+        } else {
+            let what = format!("the events before {first} are not there, and the log does not say that they were pruned");
+            self.report.find(Fault::Incomplete, what);
+        }
+        Ok(())
     }
 
     /// The log as a whole: its latest head, the anchors, the witnesses.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::audit::openings::OpeningsSeen;
 use crate::domain::time::Timestamp;
 
 /// What is wrong.
@@ -163,6 +164,12 @@ pub struct Report {
     pub case: Vec<CaseSeen>,
     /// The comparison with the state, if it was asked for.
     pub state: Option<StateSeen>,
+    /// The first event that was not pruned, where the log says that those before it were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<u64>,
+    /// The commitments and their openings, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub openings: Option<OpeningsSeen>,
     /// What is wrong.
     pub findings: Vec<Finding>,
     /// How many findings are not told one by one.

@@ -74,13 +74,13 @@ enum ExportFormat {
 
 /// Two ends with `..` between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span<T> {
-    from: T,
-    to: T,
+pub(super) struct Span<T> {
+    pub(super) from: T,
+    pub(super) to: T,
 }
 
 /// An end of a span as it is written.
-trait End: Sized {
+pub(super) trait End: Sized {
     const EXAMPLE: &'static str;
     fn read(text: &str) -> Option<Self>;
 }

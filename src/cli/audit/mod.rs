@@ -1,7 +1,11 @@
 //! `writ audit`: the log as whoever sits at the command line reads it, of every tenant, carries it off and verifies it. Every read is itself in
 //! the log.
 
+mod disclose;
+mod erase;
 mod export;
+mod hold;
+mod prune;
 mod search;
 mod show;
 mod tail;
@@ -20,7 +24,7 @@ use crate::domain::digest::Digest;
 use crate::store::Store;
 use crate::store::record::StoredEvent;
 
-/// Read the audit log, and show that it is whole.
+/// Read the audit log, verify it, carry it off as evidence, and keep no more of it than must be kept.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  writ audit show case-1 --config work/writ.toml\n  writ audit tail --follow --config work/writ.toml\n  writ audit verify --config work/writ.toml\n  writ audit export --config work/writ.toml --case case-1 --format bundle --out evidence"
@@ -33,9 +37,14 @@ pub(super) struct AuditArgs {
 #[derive(Subcommand)]
 enum AuditCommand {
     Show(show::Show),
-    Search(search::Search),
+    Search(Box<search::Search>),
     Tail(tail::Tail),
+    Disclose(disclose::Disclose),
+    Erase(erase::Erase),
     Export(export::Export),
+    Hold(hold::Hold),
+    Prune(prune::Prune),
+    Release(hold::Release),
     Verify(verify::Verify),
 }
 
@@ -45,8 +54,13 @@ impl AuditArgs {
             AuditCommand::Show(command) => command.run(context).await,
             AuditCommand::Search(command) => command.run(context).await,
             AuditCommand::Tail(command) => command.run(context).await,
-            AuditCommand::Export(command) => command.run(context).await,
-            AuditCommand::Verify(command) => command.run(context),
+            AuditCommand::Disclose(disclose) => disclose.run(context).await,
+            AuditCommand::Erase(erase) => erase.run(context).await,
+            AuditCommand::Export(export) => export.run(context).await,
+            AuditCommand::Hold(hold) => hold.run(context).await,
+            AuditCommand::Prune(prune) => prune.run(context).await,
+            AuditCommand::Release(release) => release.run(context).await,
+            AuditCommand::Verify(verify) => verify.run(context),
         }
     }
 }

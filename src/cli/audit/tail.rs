@@ -55,7 +55,10 @@ impl Tail {
             limit: PAGE,
             ..EventQuery::default()
         };
-        while self.follow {
+        if !self.follow {
+            return Ok(());
+        }
+        loop {
             let page = store.search(next.clone()).await.map_err(CliError::failed)?;
             for event in &page.events {
                 print(format, event)?;
@@ -65,7 +68,6 @@ impl Tail {
                 tokio::time::sleep(LOOK).await;
             }
         }
-        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use super::super::words::span;
 use crate::app;
 use crate::audit::bundle::Bundle;
 use crate::audit::source::SourceError;
+use crate::audit::vault::Vault;
 use crate::audit::verify::{
     Asked, EXIT_NO_KEY, EXIT_UNREADABLE, Fault, Finding, OutsideHead, Report, StateTables, Verdict, verify, verify_bundle, verify_lines,
     verify_receipt,
@@ -41,7 +42,8 @@ pub(super) struct Verify {
     /// A public key of the log, `name+id+key`.
     #[arg(long, value_name = "VKEY")]
     vkey: Vec<VerifierKey>,
-    /// A head that was kept outside: a checkpoint, a receipt, a log's head file, or an older bundle.
+    /// A head that was kept outside: a checkpoint, a receipt, a log's head file, an older bundle, or a file with the head lines that a broker
+    /// printed (`head_lines` in `[audit]`).
     #[arg(long, value_name = "PATH")]
     against: Vec<PathBuf>,
     /// The public key of a witness that must have signed.
@@ -62,6 +64,9 @@ pub(super) struct Verify {
     /// Check that what the events of a database are found by is what they say.
     #[arg(long)]
     index: bool,
+    /// Check that every commitment of a database has its opening, or was erased as its log says; with --config, that each opens.
+    #[arg(long)]
+    openings: bool,
     /// With a receipt: the file with the event's exact bytes.
     #[arg(long, value_name = "FILE")]
     event: Option<PathBuf>,
@@ -144,8 +149,18 @@ impl Verify {
                         what,
                     }));
                 }
+                if self.openings {
+                    let vault = self.vault()?;
+                    let (seen, wrong) = evidence.openings(vault.as_ref())?;
+                    report.openings = Some(seen);
+                    report.findings.extend(wrong.into_iter().map(|what| Finding {
+                        fault: Fault::Incomplete,
+                        what,
+                    }));
+                }
                 Ok(report)
             }
+            _ if self.openings => Err(only("openings")),
             _ if self.state => Err(only("state")),
             _ if self.index => Err(only("index")),
             Kind::Directory => verify_bundle(&Bundle::open(what)?, trust, asked),
@@ -161,6 +176,13 @@ impl Verify {
                 Ok(verify_receipt(&receipt, bytes.strip_suffix(b"\n").unwrap_or(&bytes), trust, asked))
             }
         }
+    }
+
+    /// What opens the openings, where the configuration names it.
+    fn vault(&self) -> Result<Option<Vault>, SourceError> {
+        let Some(path) = &self.config else { return Ok(None) };
+        let config = crate::config::Config::load(path).map_err(|error| SourceError(error.to_string()))?;
+        Vault::load(&app::log_files(&config).subjects()).map_err(SourceError)
     }
 
     /// Whom to believe.
@@ -278,6 +300,16 @@ fn text(report: &Report, out: &Output) -> String {
             state.things, state.records, state.registered
         );
         pairs.push(("state", compared));
+    }
+    if let Some(first) = report.pruned {
+        pairs.push(("pruned", format!("the events before {first}, as the log says")));
+    }
+    if let Some(seen) = &report.openings {
+        let erased = format!(
+            "{} commitments, {} with their opening, {} erased as the log says",
+            seen.commitments, seen.sealed, seen.erased
+        );
+        pairs.push(("openings", erased));
     }
     for anchor in &report.anchors {
         let at = anchor.at.map_or_else(String::new, |at| format!(" at {at}"));

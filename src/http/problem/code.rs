@@ -58,6 +58,7 @@ codes! {
     OperationIsRead = "operation_is_read", 400, "Reads are not drafted; call POST /v1/reads.";
     OperationIsNotARead = "operation_is_not_a_read", 400, "The operation changes something; propose a draft.";
     OperationParametersInvalid = "operation_parameters_invalid", 400, "The parameters are not what the operation declares.";
+    ValueNotKept = "value_not_kept", 400, "An identifier has the form of a card number, a token or a secret, which is never kept.";
     FactsDoNotSupport = "facts_do_not_support", 409, "What the backend says contradicts the draft.";
     BackendUnavailable = "backend_unavailable", 503, "The backend could not be read; nothing was changed.";
     IdempotencyKeyReused = "idempotency_key_reused", 422, "The Idempotency-Key header was used with another request.";

@@ -114,6 +114,7 @@ impl From<Rejection> for Problem {
                 "/expires_at",
                 format!("{detail}: expected a moment that is to come"),
             ),
+            Rejection::MustNotBeKept(_) => Self::new(Code::ValueNotKept, detail),
             Rejection::RequestKeyReused => Self::new(Code::IdempotencyKeyReused, format!("{detail}; send a new key with a new request")),
             Rejection::SendWindowClosed(_)
             | Rejection::Fenced { .. }
@@ -124,6 +125,9 @@ impl From<Rejection> for Problem {
             | Rejection::SecretsChanged(_)
             | Rejection::LatestIs(_)
             | Rejection::ClockNotBehind(_)
+            | Rejection::Erased(_)
+            | Rejection::Held(_)
+            | Rejection::NotPrunable(..)
             | Rejection::Exists(_) => Self::internal(&rejection),
         }
     }
@@ -136,6 +140,7 @@ impl From<ProposeError> for Problem {
             ProposeError::UnknownOperation(_) => Self::new(Code::OperationUnknown, detail),
             ProposeError::IsRead(_) => Self::new(Code::OperationIsRead, detail),
             ProposeError::NotPermitted(_) => Self::new(Code::NotPermitted, detail),
+            ProposeError::MustNotBeKept { pointer, .. } => Self::at(Code::ValueNotKept, pointer, detail),
             ProposeError::Parameters(faults) => Self::parameters(faults),
             ProposeError::Unreadable(source) => Self::unreadable(&source),
             ProposeError::Facts(source) if source.is_blind() => Self::unreadable(&source),

@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0005_backend_events.sql"),
     include_str!("schema/0006_attempt_secrets.sql"),
     include_str!("schema/0007_tree.sql"),
+    include_str!("schema/0008_privacy.sql"),
 ];
 
 /// Why the store could not be opened.
@@ -133,6 +134,8 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     settle(&connection)?;
     // The checkpoint thread does it, so that no transition waits for one.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // What is erased or pruned must not stay readable in pages that nobody uses.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }

@@ -6,8 +6,8 @@ use rusqlite::{Connection, named_params};
 
 use super::failure::Failure;
 use super::rows::{self, to_json, word};
-use super::step::{DraftChange, Step, approval_part, policy_part, whole};
-use crate::audit::{ChangePart, EventBody, EventKind, PolicyPart};
+use super::step::{DraftChange, Step, approval_part, counted_part, policy_part, whole};
+use crate::audit::{ChangePart, EventBody, EventKind, PolicyPart, SensitiveField};
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition};
@@ -39,7 +39,10 @@ pub(super) fn propose(step: &mut Step<'_>, new: &NewDraft) -> Result<Proposed, F
     insert(step, new, recent)?;
     let draft = step.draft(new.id)?;
     let event = step.about(EventKind::Draft(DraftTransition::Propose), &draft);
+    // Without a customer it counts for its resource, which the event names anyway.
+    let customer = new.subject.as_deref().filter(|subject| *subject != new.resource.to_string());
     step.emit(EventBody {
+        sensitive: step.sensitive(new.id, SensitiveField::Customer, customer)?,
         state: Some(ChangePart {
             from: None,
             to: draft.state.as_str(),
@@ -226,7 +229,7 @@ pub(super) fn decide(step: &mut Step<'_>, decide: &Decide) -> Result<DraftRecord
             let event = step.about(EventKind::Approval(ApprovalTransition::GrantByPolicy), &draft);
             step.emit(EventBody {
                 policy: Some(policy),
-                approval: Some(part),
+                approval: Some(counted_part(&granted, record)),
                 state: Some(ChangePart {
                     from: None,
                     to: granted.state.as_str(),

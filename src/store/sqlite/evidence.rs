@@ -121,6 +121,16 @@ impl LogSource for Evidence {
             .map_err(|error| self.failed(&error))
     }
 
+    fn held(&self) -> Result<(u64, u64), SourceError> {
+        let first = self.number("SELECT coalesce(min(seq), 0) FROM event", []);
+        // It means to hold everything up to its head: an end that is not there was cut off.
+        Ok((first.map_err(|error| self.failed(&error))?, u64::MAX))
+    }
+
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     fn latest(&self) -> Result<Option<KeptHead>, SourceError> {
         let found = self.all("SELECT size, at, kept, note FROM checkpoint ORDER BY size DESC LIMIT 1", [], head)?;
         Ok(found.into_iter().next())

@@ -8,14 +8,19 @@ mod connection;
 mod credential;
 mod draft;
 mod evidence;
+mod evidence_openings;
 mod execution;
 mod failure;
 mod handoff;
 mod identity;
+mod in_force;
 mod keeper;
 mod log;
+mod opening;
 mod operation;
 mod outcome;
+mod privacy;
+mod prune;
 mod pulse;
 mod read;
 mod readers;
@@ -77,12 +82,14 @@ use super::stop::{LiftStop, PlaceStop, RevokeApproval, RevokeCredential, Revoked
 use super::tally::Tally;
 use super::{Applied, Busy, Op, Rejection, Store, StoreError};
 use crate::audit::tree::Hash;
+use crate::audit::vault::Vault;
 use crate::audit::{EventBody, LogFiles, SignedHead};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::digest::Digest;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, StopId, WriterId};
 use crate::domain::name::{ClientId, KeyId, PrincipalId, TenantId};
+use crate::domain::policy::PolicyRef;
 use crate::domain::principal::{ApproverKey, Authority, Permission};
 
 /// Where a step's time and ids come from.
@@ -91,6 +98,9 @@ struct Tools {
     entropy: Arc<dyn Entropy>,
     pulse: Pulse,
     writer: WriterMark,
+    tally: Arc<Tally>,
+    /// What wraps the keys that openings are sealed with, if there is such a key.
+    vault: Option<Vault>,
     /// The log's key and head are to be read anew.
     reread_log: AtomicBool,
 }
@@ -132,6 +142,7 @@ impl SqliteStore {
             path: path.to_owned(),
             why,
         })?;
+        let vault = opened_vault(path, &log)?;
         let seal = opened_seal(path, log, &*clock)?;
         let changes = watch::Sender::new(0);
         let tally = Arc::new(Tally::default());
@@ -141,6 +152,8 @@ impl SqliteStore {
             entropy,
             pulse: Pulse::new(reserve.low_water),
             writer,
+            tally: Arc::clone(&tally),
+            vault,
             reread_log: AtomicBool::new(false),
         });
         let keeper = Keeper::new(path, identity, seal, Arc::clone(&tools));
@@ -287,6 +300,10 @@ impl Store for SqliteStore {
 
     async fn note(&self, op: Op, event: EventBody) -> Result<Applied<()>, StoreError> {
         self.once(op, "note", event, |step, event| step.emit(event.clone())).await
+    }
+
+    async fn activate_policy(&self, op: Op, policy: PolicyRef) -> Result<Applied<bool>, StoreError> {
+        self.once(op, "activate_policy", policy, in_force::activate).await
     }
 
     async fn sweep(&self, op: Op, limit: u32) -> Result<Applied<Swept>, StoreError> {
@@ -525,6 +542,21 @@ impl Store for SqliteStore {
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
+}
+
+/// What wraps the keys of the people that events are about. Without it nothing is committed to, since nobody could show or erase it.
+fn opened_vault(path: &Path, log: &LogFiles) -> Result<Option<Vault>, OpenError> {
+    let vault = Vault::load(&log.subjects()).map_err(|why| OpenError::Log {
+        path: path.to_owned(),
+        why,
+    })?;
+    if vault.is_none() {
+        tracing::warn!(
+            file = %log.subjects().display(),
+            "there is no key for what events only commit to, so customers and reasons leave no commitment in the log: `writ keys generate --subjects` makes it"
+        );
+    }
+    Ok(vault)
 }
 
 /// The log's seal, brought up to what the file holds, and its head written down.

@@ -5,8 +5,7 @@ use rusqlite::named_params;
 use super::failure::Failure;
 use super::step::{Step, whole};
 use super::told;
-use crate::audit::{AttemptPart, EventBody, EventKind, EventOutcome, Note, ProviderPart};
-use crate::domain::digest::Digest;
+use crate::audit::{AttemptPart, EventBody, EventKind, EventOutcome, Note, ProviderPart, SensitiveField};
 use crate::domain::lifecycle::{ExecutionState, ExecutionTransition};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
@@ -301,8 +300,9 @@ pub(super) fn resolve(step: &mut Step<'_>, resolve: &Resolve) -> Result<Executio
         evidence: Some(resolve.evidence.clone()),
         ..was.clone()
     };
+    let sensitive = step.sensitive(was.draft, SensitiveField::Evidence, Some(&resolve.evidence))?;
     step.move_execution(&was, transition, was.fence, &then, |event| EventBody {
-        content_sha256: Some(Digest::of(resolve.evidence.as_bytes())),
+        sensitive,
         provider: resolve.reference.clone().map(|reference| ProviderPart {
             status: None,
             reference: Some(reference),

@@ -74,6 +74,8 @@ pub(super) fn recover(
         entropy,
         pulse: Pulse::new(0),
         writer,
+        tally: Arc::default(),
+        vault: None,
         reread_log: AtomicBool::new(false),
     };
     let told = tell(&tx, &tools, op, &keys, &next, before.clone());

@@ -5,6 +5,7 @@ use rusqlite::{Connection, Row, named_params};
 use super::failure::Failure;
 use super::rows::{self, at, json, opt_at, opt_word, to_json, word};
 use super::step::Step;
+use crate::audit::scan::scan;
 use crate::audit::{EventBody, EventKind, Note};
 use crate::domain::client_certificate::ClientCertificate;
 use crate::domain::digest::Digest;
@@ -61,9 +62,18 @@ fn tell_approver(step: &mut Step<'_>, note: Note, id: &PrincipalId) -> Result<()
     tell_content(step, note, id.as_str(), Some(approver_content(&entry)?))
 }
 
+/// Refuses an id that no event could name.
+fn keepable(id: &impl std::fmt::Display) -> Result<(), Failure> {
+    match scan(&id.to_string()) {
+        Some(hit) => Err(Rejection::MustNotBeKept(hit).into()),
+        None => Ok(()),
+    }
+}
+
 /// Registers a client.
 pub(super) fn add_client(step: &mut Step<'_>, entry: &ClientEntry) -> Result<(), Failure> {
     let client = &entry.client;
+    keepable(&client.id)?;
     only_one_client_has(step, &client.id, entry.certificate.as_ref())?;
     step.insert(
         "INSERT INTO client (id, tenant, roles, owner, permissions, secret_sha256, certificate, created_at, revoked_at)
@@ -154,6 +164,8 @@ pub(super) fn revoke_client(step: &mut Step<'_>, id: &ClientId) -> Result<(), Fa
 /// Registers an approver, or adds keys and authority to one that is not revoked.
 pub(super) fn add_approver(step: &mut Step<'_>, entry: &ApproverEntry) -> Result<(), Failure> {
     let new = &entry.approver;
+    keepable(&new.id)?;
+    entry.keys.iter().try_for_each(|key| keepable(&key.kid))?;
     let known = approver(step.connection, &new.id)?;
     match &known {
         Some(old) if old.approver.revoked_at.is_some() => return Err(Rejection::Exists(format!("{} (revoked)", new.id)).into()),

@@ -68,10 +68,16 @@ pub(super) fn number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<T, 
     T::try_from(raw::<i64>(row, column)?).map_err(|_| broken(column, "out of range"))
 }
 
-fn opt_number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
+/// A number that may be absent.
+pub(super) fn opt_number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
     raw::<Option<i64>>(row, column)?
         .map(|n| T::try_from(n).map_err(|_| broken(column, "out of range")))
         .transpose()
+}
+
+/// A column of text that may be empty.
+pub(super) fn opt_text(row: &Row<'_>, column: &str) -> Result<Option<String>, Failure> {
+    Ok(row.get(column)?)
 }
 
 /// A value as JSON text, to be stored.

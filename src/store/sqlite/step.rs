@@ -5,8 +5,13 @@ use rusqlite::{Connection, ErrorCode, Params, ToSql, named_params};
 use super::Tools;
 use super::failure::Failure;
 use super::rows::{self, to_json};
+use super::{opening, prune};
+use crate::audit::scan::scan_json;
 use crate::audit::tree::{Hash, leaf_hash};
-use crate::audit::{Actor, ApprovalPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, PolicyPart, ProviderPart};
+use crate::audit::{
+    Actor, ApprovalPart, AssertionPart, CasePlace, ChangePart, CredentialPart, Event, EventBody, EventKind, Note, PolicyPart, ProviderPart,
+    SD_ALG, Sensitive, SensitiveField, withhold,
+};
 use crate::crash_points;
 use crate::domain::digest::Digest;
 use crate::domain::id::{EventId, RequestId, StopId, VerdictId};
@@ -146,7 +151,12 @@ impl<'a> Step<'a> {
         let next: i64 = rows::value(self.connection, "SELECT coalesce(max(seq) + 1, 0) FROM event", [])?;
         let seq = u64::try_from(next).map_err(|_| Failure::Corrupt("event numbers are negative".to_owned()))?;
         let (origin, writer) = self.tools.writer.of(seq);
-        let event = Event {
+        let body = presentable(EventBody {
+            request_id: body.request_id.or(self.request),
+            ..body
+        });
+        let committed = opening::commit(self, seq, &body.sensitive)?;
+        let mut event = Event {
             v: Event::VERSION,
             seq,
             id: EventId::generate(&*self.tools.clock, &*self.tools.entropy),
@@ -154,13 +164,24 @@ impl<'a> Step<'a> {
             origin,
             writer,
             case: self.case_place(&body)?,
-            body: presentable(EventBody {
-                request_id: body.request_id.or(self.request),
-                ..body
-            }),
+            withheld: committed.withheld,
+            sd_alg: (!committed.digests.is_empty()).then_some(SD_ALG),
+            sd: committed.digests,
+            body,
         };
-        let bytes = canonical(&event).map_err(|error| Failure::Corrupt(format!("an event has no canonical form: {error}")))?;
-        let text = String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("an event is not text: {error}")))?;
+        let mut text = canonical_text(&event)?;
+        if !names_a_key(event.body.kind) && scan_json(&text).is_some() {
+            let (kept, members) = withhold(event.body);
+            event.body = kept;
+            event.withheld.extend(members);
+            event.case = self.case_place(&event.body)?;
+            text = canonical_text(&event)?;
+            // Whatever else it is, it is not ours to write, and no field that others fill.
+            if let Some(hit) = scan_json(&text) {
+                return Err(Failure::Corrupt(format!("an event holds what has the form of {}", hit.what())));
+            }
+        }
+        self.tools.tally.withheld(event.withheld.len());
         let body = &event.body;
         self.change(
             "INSERT INTO event (seq, id, at, type, actor, draft, execution, body)
@@ -188,12 +209,50 @@ impl<'a> Step<'a> {
             |row| Ok((rows::text(row, "body")?, row.get::<_, Option<i64>>("n")?)),
         )?;
         Ok(Some(match last {
-            None => CasePlace { n: 1, previous: None },
+            None => self.pruned_case_place(body.tenant.as_ref().map(|tenant| tenant.as_str()), case.as_str())?,
             Some((bytes, n)) => CasePlace {
                 n: n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0) + 1,
                 previous: Some(Digest::from_bytes(leaf_hash(bytes.as_bytes()).0)),
             },
         }))
+    }
+
+    /// The place after the last event that was pruned; the first one, if none was.
+    fn pruned_case_place(&self, tenant: Option<&str>, case: &str) -> Result<CasePlace, Failure> {
+        let tail = rows::first(
+            self.connection,
+            "SELECT n, leaf FROM case_tail WHERE case_key = ?1",
+            [prune::case_key(tenant, case)],
+            |row| Ok((rows::number::<u64>(row, "n")?, row.get::<_, [u8; 32]>("leaf")?)),
+        )?;
+        Ok(match tail {
+            None => CasePlace { n: 1, previous: None },
+            Some((n, leaf)) => CasePlace {
+                n: n + 1,
+                previous: Some(Digest::from_bytes(leaf)),
+            },
+        })
+    }
+
+    /// Where the step's time, chance and keys come from.
+    pub(super) const fn tools(&self) -> &'a Tools {
+        self.tools
+    }
+
+    /// A value that an event about this draft commits to, kept by the key of the draft's customer.
+    pub(super) fn sensitive(
+        &self,
+        draft: crate::domain::id::DraftId,
+        field: SensitiveField,
+        value: Option<&str>,
+    ) -> Result<Vec<Sensitive>, Failure> {
+        let Some(value) = value else { return Ok(Vec::new()) };
+        let subject = rows::value::<Option<String>>(self.connection, "SELECT subject FROM draft WHERE id = ?1", [draft.to_string()])?;
+        Ok(vec![Sensitive {
+            field,
+            value: value.to_owned(),
+            subject: subject.unwrap_or_else(|| draft.to_string()),
+        }])
     }
 
     /// Moves a draft, and writes the event.
@@ -437,6 +496,17 @@ pub(super) fn words<S: Copy>(states: &[S], word: fn(S) -> &'static str) -> Strin
     format!("[{}]", quoted.join(","))
 }
 
+/// An event's bytes.
+fn canonical_text(event: &Event) -> Result<String, Failure> {
+    let bytes = canonical(event).map_err(|error| Failure::Corrupt(format!("an event has no canonical form: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("an event is not text: {error}")))
+}
+
+/// Whether it is one of the two events that name a public key of the log, which nobody outside has written.
+const fn names_a_key(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Note(Note::LogKeyRotated | Note::LogRecovered))
+}
+
 /// A counter as SQLite keeps it.
 pub(super) fn whole(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
@@ -457,7 +527,16 @@ pub(super) fn approval_part(approval: &ApprovalRecord, record: Option<&SignedRec
         approver: record.map(|r| r.approver.clone()),
         kid: record.map(|r| r.kid.clone()),
         decision: record.map(|r| r.decision),
-        record_sha256: record.map(|r| crate::domain::digest::Digest::of(r.jws.as_bytes())),
+        record_sha256: record.map(|r| Digest::of(r.jws.as_bytes())),
+        assertion: None,
+    }
+}
+
+/// The approval's part of the event that counts a record: with the approver's own signature.
+pub(super) fn counted_part(approval: &ApprovalRecord, record: &SignedRecord) -> ApprovalPart {
+    ApprovalPart {
+        assertion: AssertionPart::of(&record.kid, &record.jws),
+        ..approval_part(approval, Some(record))
     }
 }
 

@@ -5,8 +5,8 @@ use rusqlite::named_params;
 use super::draft::insert_record;
 use super::failure::Failure;
 use super::rows::{self, word};
-use super::step::{DraftChange, Step, approval_part};
-use crate::audit::{ApprovalPart, EventBody, EventKind, Note};
+use super::step::{DraftChange, Step, approval_part, counted_part, policy_part};
+use crate::audit::{EventBody, EventKind, Note, SensitiveField};
 use crate::domain::approval::Decision;
 use crate::domain::id::ApprovalId;
 use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, DraftTransition};
@@ -30,10 +30,9 @@ pub(super) fn vote(step: &mut Step<'_>, vote: &Vote) -> Result<DraftRecord, Fail
     }
     check(step, vote, &draft, &approval)?;
     insert_record(step, &approval, record)?;
-    let part = approval_part(&approval, Some(record));
     match record.decision {
-        Decision::Deny => refuse(step, &draft, &approval, record, &part)?,
-        Decision::Approve => approve(step, vote, &draft, &part)?,
+        Decision::Deny => refuse(step, &draft, &approval, record)?,
+        Decision::Approve => approve(step, vote, &draft, &approval)?,
     }
     step.draft(draft.id)
 }
@@ -100,20 +99,15 @@ fn check(step: &Step<'_>, vote: &Vote, draft: &DraftRecord, approval: &ApprovalR
     Ok(())
 }
 
-fn refuse(
-    step: &mut Step<'_>,
-    draft: &DraftRecord,
-    approval: &ApprovalRecord,
-    record: &SignedRecord,
-    part: &ApprovalPart,
-) -> Result<(), Failure> {
+fn refuse(step: &mut Step<'_>, draft: &DraftRecord, approval: &ApprovalRecord, record: &SignedRecord) -> Result<(), Failure> {
     const CODE: &str = "denied_by_approver";
-    let fill = |event: EventBody| EventBody {
-        approval: Some(part.clone()),
-        code: Some(CODE.to_owned()),
-        ..event
-    };
-    step.move_approval(draft, approval, ApprovalTransition::Refuse, None, fill)?;
+    let code = Some(CODE.to_owned());
+    let sensitive = step.sensitive(draft.id, SensitiveField::Reason, record.reason.as_deref())?;
+    step.move_approval(draft, approval, ApprovalTransition::Refuse, None, |event| EventBody {
+        code: code.clone(),
+        sensitive,
+        ..counted(event, draft, approval, record)
+    })?;
     let closed = Closing {
         code: CODE.to_owned(),
         reason: record.reason.clone(),
@@ -123,16 +117,30 @@ fn refuse(
         verdict: None,
         closed: Some(closed),
     };
-    step.move_draft(draft, DraftTransition::Refuse, change, fill)
+    step.move_draft(draft, DraftTransition::Refuse, change, |event| EventBody {
+        approval: Some(approval_part(approval, Some(record))),
+        code,
+        ..event
+    })
 }
 
-fn approve(step: &mut Step<'_>, vote: &Vote, draft: &DraftRecord, part: &ApprovalPart) -> Result<(), Failure> {
-    let fill = |event: EventBody| EventBody {
-        approval: Some(part.clone()),
+/// The event with the approver's signature and the policy that had asked for it.
+fn counted(event: EventBody, draft: &DraftRecord, approval: &ApprovalRecord, record: &SignedRecord) -> EventBody {
+    EventBody {
+        policy: draft.verdict.as_ref().map(|verdict| policy_part(verdict.id, &verdict.answer)),
+        approval: Some(counted_part(approval, record)),
         ..event
-    };
-    let counted = step.about(EventKind::Note(Note::RecordCounted), draft);
-    step.emit(fill(counted))?;
+    }
+}
+
+fn approve(step: &mut Step<'_>, vote: &Vote, draft: &DraftRecord, card: &ApprovalRecord) -> Result<(), Failure> {
+    let record = &vote.record;
+    let event = step.about(EventKind::Note(Note::RecordCounted), draft);
+    let sensitive = step.sensitive(draft.id, SensitiveField::Reason, record.reason.as_deref())?;
+    step.emit(EventBody {
+        sensitive,
+        ..counted(event, draft, card, record)
+    })?;
     // Read again: the new record counts among the others.
     let Some(approval) = step.draft(draft.id)?.approval else {
         return Err(Failure::Corrupt(format!("{} lost its approval", draft.id)));
@@ -146,6 +154,11 @@ fn approve(step: &mut Step<'_>, vote: &Vote, draft: &DraftRecord, part: &Approva
         .filter(|r| r.decision == Decision::Approve)
         .filter_map(|r| r.execute_by);
     let execute_by = bounds.fold(step.now.plus(vote.window).min(draft.expires_at), Timestamp::min);
-    step.move_approval(draft, &approval, ApprovalTransition::Grant, Some(execute_by), fill)?;
-    step.move_draft(draft, DraftTransition::Approve, DraftChange::default(), fill)
+    step.move_approval(draft, &approval, ApprovalTransition::Grant, Some(execute_by), |event| {
+        counted(event, draft, &approval, record)
+    })?;
+    step.move_draft(draft, DraftTransition::Approve, DraftChange::default(), |event| EventBody {
+        approval: Some(approval_part(&approval, Some(record))),
+        ..event
+    })
 }

@@ -48,6 +48,9 @@ async fn what_is_no_filter_or_no_value_of_one_is_refused_and_never_an_empty_page
     assert!(!world.event_types().await.contains(&"audit.read".to_owned()), "nothing was read");
 }
 
+/// Whether an event says what a filter asks for.
+type Says<'t> = Box<dyn Fn(&Value) -> bool + 't>;
+
 /// What an event says at this place.
 fn at<'e>(event: &'e Value, pointer: &str) -> &'e Value {
     event.pointer(pointer).unwrap_or(&Value::Null)
@@ -82,7 +85,7 @@ async fn each_filter_finds_exactly_the_events_that_say_so_and_several_all_of_it(
         .to_owned();
     let resource = |event: &Value| format!("{}:{}", at(event, "/resource/type"), at(event, "/resource/id")).replace('"', "");
     let charge = format!("charge:{}", demo::CHARGE_OTHER);
-    let filters: Vec<(String, Box<dyn Fn(&Value) -> bool + '_>)> = vec![
+    let filters: Vec<(String, Says<'_>)> = vec![
         ("case_id=case-2".to_owned(), Box::new(|e| e["case_id"] == "case-2")),
         (format!("draft={held}"), Box::new(|e| at(e, "/draft/id") == held.as_str())),
         (

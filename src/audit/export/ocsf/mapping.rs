@@ -24,6 +24,8 @@ pub enum Entity {
     ApproverKey,
     /// The log itself.
     Log,
+    /// The policy that decides.
+    Policy,
     /// The clock that deadlines are compared with.
     Clock,
 }
@@ -41,6 +43,7 @@ impl Entity {
             Self::Approver => "Approver",
             Self::ApproverKey => "Approver Key",
             Self::Log => "Audit Log",
+            Self::Policy => "Policy",
             Self::Clock => "Clock",
         }
     }
@@ -54,6 +57,7 @@ impl Entity {
             Self::Credential => &["credential", "id"],
             Self::Stop => &["stop", "id"],
             Self::Client | Self::Approver | Self::ApproverKey => &["subject"],
+            Self::Policy => &["activated", "id"],
             Self::Log | Self::Clock => &[],
         }
     }
@@ -238,6 +242,7 @@ const fn noted(note: Note) -> Mapping {
         Note::ApproverAuthorityReplaced => Mapping::entity(Entity::Approver, E::Update),
         Note::ApproverRevoked => Mapping::entity(Entity::Approver, E::Disable).with(D::AccessRevoked),
         Note::ApproverKeyRevoked => Mapping::entity(Entity::ApproverKey, E::Disable).with(D::AccessRevoked),
+        Note::ProofReported => Mapping::api(A::Other).with(D::Logged),
         Note::LogKeyRotated => Mapping::entity(Entity::Log, E::Update).with(D::Approved),
         Note::LogRecovered => Mapping::entity(Entity::Log, E::Update).with(D::Restored).alert(),
         Note::LogHeartbeat => Mapping::entity(Entity::Log, E::Update).with(D::Logged),
@@ -246,6 +251,12 @@ const fn noted(note: Note) -> Mapping {
         Note::LogUnwitnessed => Mapping::entity(Entity::Log, E::Suspend).with(D::Detected).alert(),
         Note::LogWitnessed => Mapping::entity(Entity::Log, E::Resume).with(D::Restored),
         Note::LogStarted => Mapping::entity(Entity::Log, E::Enable),
+        Note::LogStopped => Mapping::entity(Entity::Log, E::Deactivate),
+        Note::PolicyActivated => Mapping::entity(Entity::Policy, E::Activate),
+        Note::AuditDisclosed => Mapping::api(A::Read).with(D::Logged).alert(),
+        Note::PiiErased | Note::RetentionPruned => Mapping::entity(Entity::Log, E::Update).with(D::Logged).alert(),
+        Note::RetentionHeld => Mapping::entity(Entity::Log, E::Suspend).with(D::Logged),
+        Note::RetentionReleased => Mapping::entity(Entity::Log, E::Resume).with(D::Logged),
         Note::ClockSteppedBack => Mapping::entity(Entity::Clock, E::Suspend).with(D::Detected).alert(),
         Note::ClockCaughtUp => Mapping::entity(Entity::Clock, E::Resume).with(D::Restored),
         Note::ClockAccepted => Mapping::entity(Entity::Clock, E::Update).with(D::Approved).alert(),

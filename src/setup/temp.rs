@@ -1,4 +1,4 @@
-//! The run's own directory, gone when the run is over, however it ends.
+//! A directory of a run's own, gone when the run is over, however it ends.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use crate::domain::clock::{Entropy, random};
 
 /// A directory of mode 0700 that is removed when this is dropped.
-pub(super) struct TempDir(PathBuf);
+pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
-    /// A new directory below `parent`.
-    pub(super) fn new(parent: &Path, entropy: &dyn Entropy) -> io::Result<Self> {
+    /// A new directory below `parent`, named after what it is for.
+    pub(crate) fn new(parent: &Path, of: &str, entropy: &dyn Entropy) -> io::Result<Self> {
         let name: String = random::<8>(entropy).iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = parent.join(format!("writ-demo-{name}"));
+        let path = parent.join(format!("writ-{of}-{name}"));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -32,6 +32,6 @@ impl Drop for TempDir {
                 return;
             }
         }
-        tracing::error!(path = %self.0.display(), "the demo's directory could not be removed; delete it by hand");
+        tracing::error!(path = %self.0.display(), "a throw-away directory could not be removed; delete it by hand");
     }
 }
