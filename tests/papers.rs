@@ -92,6 +92,42 @@ fn the_lifecycle_page_lists_every_transition_as_the_code_has_it() {
 }
 
 #[test]
+fn the_evidence_page_has_the_exit_codes_of_a_verification() {
+    use writ::audit::verify::{EXIT_NO_KEY, EXIT_UNREADABLE, Verdict};
+    let page = read("docs/evidence.md");
+    let (_, table) = page.split_once("<!-- exit codes").unwrap();
+    let rows: BTreeSet<(u8, String)> = table
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            (cells[1].parse().unwrap(), cells[2].trim_matches('`').to_owned())
+        })
+        .collect();
+    let mut expected: BTreeSet<(u8, String)> = Verdict::ALL
+        .iter()
+        .map(|verdict| (verdict.exit(), verdict.line().to_owned()))
+        .collect();
+    expected.extend([(EXIT_UNREADABLE, String::new()), (EXIT_NO_KEY, String::new())]);
+    assert_eq!(rows, expected);
+    let help = writ::cli::command();
+    let verify = help.find_subcommand("audit").unwrap().find_subcommand("verify").unwrap();
+    let told = verify.get_long_about().unwrap().to_string();
+    for (code, _) in &rows {
+        assert!(told.contains(&format!(" {code} ")), "--help does not tell of {code}: {told}");
+    }
+    let options: BTreeSet<&str> = verify.get_arguments().filter_map(clap::Arg::get_long).collect();
+    for option in options
+        .iter()
+        .filter(|option| !matches!(**option, "help" | "event" | "config" | "vkey"))
+    {
+        assert!(page.contains(&format!("--{option}")), "the page does not tell of --{option}");
+    }
+}
+
+#[test]
 fn links_lead_somewhere() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();

@@ -231,7 +231,7 @@ impl Copy {
     /// The broker does not start on it, and says this.
     pub fn refuses_to_start(&self, says: &str) -> Result<(), String> {
         // A command opens the store just as a server does.
-        must(&writ(&["audit", "search", "--config", &self.config()]), 1, says)
+        must(&writ(&["client", "list", "--config", &self.config()]), 1, says)
     }
 }
 

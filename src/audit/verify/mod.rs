@@ -59,3 +59,7 @@ impl Asked<'_> {
 pub fn verify(source: &(impl LogSource + ?Sized), trust: &TrustPolicy, asked: &Asked<'_>) -> Result<Report, SourceError> {
     pass::Pass::new(source, trust, asked).run()
 }
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "the logs of these tests are short")]
+mod tests;
