@@ -1,6 +1,7 @@
 """A log that real processes wrote: a sandbox, `writ serve` and a foreign witness, some hundred events of several cases, and what is carried off."""
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -183,6 +184,12 @@ class Witness:
         self.process = Process([self.program, "serve"], log, env=self.env, line=False)
         port = waited("the witness's port", lambda: re.search(r"listening on http://127\.0\.0\.1:(\d+)", log.read_text()))
         self.url = f"http://127.0.0.1:{port.group(1)}"
+
+    def knows(self, origin):
+        """The head that it has cosigned last."""
+        path = hashlib.sha256(origin.encode()).hexdigest()
+        with urllib.request.urlopen(f"{self.url}/{path}/checkpoint") as answer:
+            return answer.read().decode()
 
     def show(self, old, proof, note):
         """The answer to a head."""
