@@ -57,7 +57,8 @@ pub fn scan(text: &str) -> Option<Hit> {
     has_card_number(text).then_some(Hit::CardNumber)
 }
 
-/// What of this kind stands in one of the strings of a JSON text in canonical form, if anything does.
+/// What of this kind stands in one of the strings of a JSON text in canonical form, if anything does. Digests and signatures are random: some of
+/// them begin like a secret, and none of them is one.
 #[must_use]
 pub fn scan_json(text: &str) -> Option<Hit> {
     let mut rest = text;
@@ -69,12 +70,21 @@ pub fn scan_json(text: &str) -> Option<Hit> {
             ends
         });
         let (value, after) = end.and_then(|end| opened.split_at_checked(end)).unwrap_or((opened, ""));
-        if let Some(hit) = scan(value) {
+        if !is_computed(value)
+            && let Some(hit) = scan(value)
+        {
             return Some(hit);
         }
         rest = after.strip_prefix('"').unwrap_or_default();
     }
     None
+}
+
+/// Whether it is written as the program writes a digest of 32 bytes or a signature of 64, to the character.
+fn is_computed(value: &str) -> bool {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    matches!(value.len(), 43 | 86) && URL_SAFE_NO_PAD.decode(value).is_ok()
 }
 
 /// Nothing that is looked for is shorter.
@@ -180,42 +190,8 @@ fn has_token(text: &str) -> bool {
         if run.len() >= LONG_RUN && any(u8::is_ascii_lowercase) && any(u8::is_ascii_uppercase) && any(u8::is_ascii_digit) {
             return true;
         }
-        if run.len() >= 32 && is_biscuit(run) {
-            return true;
-        }
     }
     false
-}
-
-/// Whether it decodes to the first fields of a Biscuit: maybe the number of the root key, then the signed authority block.
-fn is_biscuit(run: &str) -> bool {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let Some(head) = run.get(..run.len() / 4 * 4) else { return false };
-    let Ok(bytes) = URL_SAFE_NO_PAD.decode(head) else { return false };
-    let rest = match bytes.split_first() {
-        Some((0x08, rest)) => match varint(rest) {
-            Some((_, rest)) => rest,
-            None => return false,
-        },
-        _ => &bytes,
-    };
-    // The block is field 2, and its first field, of the same length encoding, is the block's bytes.
-    let Some((0x12, rest)) = rest.split_first() else { return false };
-    let Some((outer, rest)) = varint(rest) else { return false };
-    let Some((0x0a, rest)) = rest.split_first() else { return false };
-    varint(rest).is_some_and(|(inner, _)| inner < outer && outer >= 64)
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0_u64;
-    for (n, byte) in bytes.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7f) << (7 * n);
-        if byte & 0x80 == 0 {
-            return Some((value, bytes.get(n + 1..)?));
-        }
-    }
-    None
 }
 
 /// A payment card has so many digits.
@@ -434,6 +410,30 @@ mod tests {
         assert_eq!(scan_json(r#"{"a":"x","n":4111111111111111}"#), None);
         assert_eq!(scan_json(r#"{"a":"\\","b":["say \"4111111111111111\""]}"#), Some(Hit::CardNumber));
         assert_eq!(scan_json(r#"{"a":"x","sk_live_51abcd":1}"#), Some(Hit::Secret));
+    }
+
+    /// Bytes that somebody else's choice of inputs can bring about: a digest or a signature that reads like what is looked for.
+    #[test]
+    fn a_digest_or_a_signature_is_none_of_them_whatever_it_reads_like() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let filled = |first: &str, length: usize| format!("{first}{}", "A".repeat(length - first.len()));
+        for computed in [
+            filled("AQEb", 86),
+            filled("AKIAIOSFODNN7EXAMPLE", 43),
+            filled("sk_live_51abcd", 43),
+            filled("npm_", 43),
+            filled("4111111111111111", 43),
+            URL_SAFE_NO_PAD.encode([&[0x12, 0xc8, 0x01, 0x0a, 0x40], &[7; 27][..]].concat()),
+        ] {
+            assert_eq!(scan_json(&format!("{{\"a\":\"{computed}\"}}")), None, "{computed}");
+        }
+        // Not of that form: a character more, or one that no digest ends with.
+        let longer = format!("{}A", filled("AKIAIOSFODNN7EXAMPLE", 43));
+        let ends_otherwise = format!("{}B", filled("AKIAIOSFODNN7EXAMPLE", 42));
+        for other in [longer, ends_otherwise] {
+            assert_eq!(scan_json(&format!("[\"{other}\"]")), Some(Hit::Secret), "{other}");
+        }
     }
 
     #[test]

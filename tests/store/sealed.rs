@@ -95,6 +95,12 @@ async fn a_trigger_that_writes_along_is_found_before_the_commit() {
     let refused = write(&world, world.store(), 1).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
     assert_eq!(bodies(&world.file).len(), events, "nothing was committed");
+    // A beat has no event to seal and succeeds; that the log cannot be written stays known.
+    world.store().probe().await.unwrap();
+    assert_eq!(world.store().health().file, FileState::Failed(Trouble::Log));
+    Connection::open(&world.file).unwrap().execute_batch("DROP TRIGGER along").unwrap();
+    write(&world, world.store(), 2).await.unwrap();
+    assert_eq!(world.store().health().file, FileState::Sound);
 }
 
 #[tokio::test]
@@ -166,6 +172,35 @@ async fn without_its_head_file_or_with_another_logs_nothing_starts() {
 
     std::fs::write(&files.head, kept).unwrap();
     again(&world).unwrap();
+}
+
+#[tokio::test]
+async fn a_first_seal_that_was_not_committed_is_made_again_and_over_nothing_else() {
+    let world = World::with_one_connection().await;
+    for n in 0..3 {
+        write(&world, world.store(), n).await.unwrap();
+    }
+    let before = head(&world.file);
+    // The head is in the file, and of the first seal the database has nothing.
+    let unsealed = |file: &Path| {
+        let copy = vandal(file);
+        copy.execute_batch("DELETE FROM node; DELETE FROM checkpoint").unwrap();
+        copy
+    };
+    let forged = unsealed(&world.file);
+    let was = bodies(&world.file)[2].clone();
+    forged
+        .execute(
+            "UPDATE event SET body = replace(body, 'access.denied', 'access.passed') WHERE seq = 2",
+            [],
+        )
+        .unwrap();
+    let refused = again(&world).unwrap_err();
+    assert!(refused.contains("is not the one that was signed"), "{refused}");
+    forged.execute("UPDATE event SET body = ?1 WHERE seq = 2", [was]).unwrap();
+    again(&world).unwrap();
+    assert_eq!(head(&world.file), before);
+    assert_eq!(before.root(), root_of(&bodies(&world.file)));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::identity::Identity;
 use super::seal::Seal;
 use super::writer::{Around, Ran};
 use crate::audit::tree::Hash;
-use crate::store::health::{FileState, LogState};
+use crate::store::health::{FileState, LogState, Trouble};
 
 /// Looks after one file.
 pub(super) struct Keeper {
@@ -22,6 +22,8 @@ pub(super) struct Keeper {
     identity: Identity,
     watch: Watch,
     seal: Seal,
+    /// The last events could not be sealed.
+    is_refused: bool,
     tools: Arc<Tools>,
 }
 
@@ -33,6 +35,7 @@ impl Keeper {
             identity,
             watch: Watch::default(),
             seal,
+            is_refused: false,
             tools,
         }
     }
@@ -60,7 +63,12 @@ impl Around for Keeper {
     }
 
     fn last(&mut self, connection: &Connection, leaves: &[Hash]) -> Result<(), Failure> {
-        Ok(self.seal.seal(connection, leaves, self.tools.clock.now())?)
+        let sealed = self.seal.seal(connection, leaves, self.tools.clock.now());
+        // A beat has no events and says nothing of whether they can be sealed.
+        if sealed.is_err() || !leaves.is_empty() {
+            self.is_refused = sealed.is_err();
+        }
+        Ok(sealed?)
     }
 
     fn committed(&mut self) {
@@ -80,6 +88,9 @@ impl Around for Keeper {
     }
 
     fn ended(&mut self, state: FileState) {
-        self.tools.pulse.file(state);
+        let refused = FileState::Failed(Trouble::Log);
+        self.tools
+            .pulse
+            .file(if self.is_refused && state.is_sound() { refused } else { state });
     }
 }

@@ -574,8 +574,10 @@ fn opened_seal(path: &Path, log: LogFiles, clock: &dyn Clock) -> Result<Seal, Op
         .map_err(SealError::Sql);
     let tx = tx.map_err(failed)?;
     let mut seal = Seal::open(&tx, log, clock.now()).map_err(failed)?;
-    tx.commit().map_err(SealError::Sql).map_err(failed)?;
+    // Before the commit: whoever finds the first head in the database finds it in the file too. If we die in between, the file holds the head
+    // of what the database holds without one, and the next start makes the same.
     seal.write_head_file().map_err(SealError::Head).map_err(failed)?;
+    tx.commit().map_err(SealError::Sql).map_err(failed)?;
     Ok(seal)
 }
 

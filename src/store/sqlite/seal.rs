@@ -118,14 +118,8 @@ impl Seal {
         };
         match (head, latest) {
             (None, Some(_)) => return Err(SealError::HeadMissing(seal.files.head.display().to_string())),
-            (None, None) => {
-                // A log that was never sealed: new, or from before there was a tree.
-                let leaves = leaves(connection, 0)?;
-                seal.extend(connection, &leaves, now)?;
-                seal.settle();
-                seal.own = 0;
-            }
-            (Some(head), _) => {
+            (None, None) => seal.begin(connection, now)?,
+            (Some(head), latest) => {
                 if head.origin() != seal.keys.signing.origin() {
                     return Err(SealError::OtherLog {
                         found: head.origin().to_string(),
@@ -138,6 +132,15 @@ impl Seal {
                         found,
                     });
                 }
+                if latest.is_none() {
+                    // A first seal wrote the head down and was not committed: it is made again, over the same events or not at all.
+                    seal.begin(connection, now)?;
+                    let made = (seal.edge.size(), seal.edge.root()?);
+                    if made != (head.size(), head.root()) {
+                        return Err(SealError::Forked(head.size()));
+                    }
+                    return Ok(seal);
+                }
                 let edge = Edge::read(head.size(), &Nodes(connection)).map_err(|_| SealError::Forked(head.size()))?;
                 if edge.root()? != head.root() {
                     return Err(SealError::Forked(head.size()));
@@ -147,6 +150,15 @@ impl Seal {
             }
         }
         Ok(seal)
+    }
+
+    /// Seals a log for the first time: a new one, or one from before there was a tree.
+    fn begin(&mut self, connection: &Connection, now: Timestamp) -> Result<(), SealError> {
+        let leaves = leaves(connection, 0)?;
+        self.extend(connection, &leaves, now)?;
+        self.settle();
+        self.own = 0;
+        Ok(())
     }
 
     /// As a start reads it.

@@ -155,8 +155,11 @@ impl<'a> Step<'a> {
             request_id: body.request_id.or(self.request),
             ..body
         });
-        let committed = opening::commit(self, seq, &body.sensitive)?;
-        let mut event = Event {
+        // What others said is looked at by itself, member by member, whatever the last look below would say of the whole.
+        let (body, members) = withhold(body);
+        let mut committed = opening::commit(self, seq, &body.sensitive)?;
+        committed.withheld.extend(members);
+        let event = Event {
             v: Event::VERSION,
             seq,
             id: EventId::generate(&*self.tools.clock, &*self.tools.entropy),
@@ -169,17 +172,13 @@ impl<'a> Step<'a> {
             sd: committed.digests,
             body,
         };
-        let mut text = canonical_text(&event)?;
-        if !names_a_key(event.body.kind) && scan_json(&text).is_some() {
-            let (kept, members) = withhold(event.body);
-            event.body = kept;
-            event.withheld.extend(members);
-            event.case = self.case_place(&event.body)?;
-            text = canonical_text(&event)?;
-            // Of what is left, the configuration says some, and no caller and no backend anything.
-            if let Some(hit) = scan_json(&canonical_text(&told_by_others(&event.body))?) {
-                return Err(Failure::Corrupt(format!("an event holds what has the form of {}", hit.what())));
-            }
+        let text = canonical_text(&event)?;
+        // Of what is left, the configuration says some, and no caller and no backend anything.
+        if !names_a_key(event.body.kind)
+            && scan_json(&text).is_some()
+            && let Some(hit) = scan_json(&canonical_text(&told_by_others(&event.body))?)
+        {
+            return Err(Failure::Corrupt(format!("an event holds what has the form of {}", hit.what())));
         }
         self.tools.tally.withheld(event.withheld.len());
         let body = &event.body;
