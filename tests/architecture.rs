@@ -23,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "broker",
         &["approval", "audit", "backend", "crash_points", "domain", "policy", "store", "token"],
     ),
-    ("witness", &["audit", "domain", "settings", "store"]),
+    ("witness", &["audit", "backend", "domain", "settings", "store"]),
     ("proxy", &["audit", "backend", "crash_points", "domain", "store", "token"]),
     (
         "http",

@@ -18,13 +18,15 @@ const SLOT: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct HeadFile {
     path: PathBuf,
+    /// What was written last by this handle: its signature need not be checked again.
+    kept: Option<SignedHead>,
 }
 
 impl HeadFile {
     /// The file at this path, there or not.
     #[must_use]
     pub const fn at(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, kept: None }
     }
 
     /// Its path.
@@ -46,7 +48,7 @@ impl HeadFile {
         // Not while another process writes.
         file.lock_shared().map_err(|error| self.told(&error))?;
         let heads = slots(&file).map_err(|error| self.told(&error))?;
-        match latest(heads, keys) {
+        match latest(heads, |head| head.signers(keys).is_ok()) {
             Some((_, head)) => Ok(Some(head)),
             None => Err(format!(
                 "{} holds no head that a key of this log has signed: put the right file back, or see `writ store recover-log --help`",
@@ -66,18 +68,30 @@ impl HeadFile {
         Ok(heads.into_iter().flatten().collect())
     }
 
-    /// Writes a head down and flushes it, unless a later one stands there.
+    /// Writes a head down and flushes it, unless a later one stands there. The head is one that the caller has signed or checked.
     ///
     /// # Errors
     /// A sentence with what the system said.
-    pub fn keep(&self, head: &SignedHead, keys: &[VerifierKey]) -> Result<(), String> {
+    pub fn keep(&mut self, head: &SignedHead, keys: &[VerifierKey]) -> Result<(), String> {
         let told = |error: io::Error| self.told(&error);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o660);
         let file = options.open(&self.path).map_err(told)?;
         file.lock().map_err(told)?;
-        let stands = latest(slots(&file).map_err(told)?, keys);
+        let is_known = |standing: &SignedHead| standing == head || self.kept.as_ref() == Some(standing);
+        let stands = latest(slots(&file).map_err(told)?, |standing| {
+            is_known(standing) || standing.signers(keys).is_ok()
+        });
         let slot = match stands {
+            Some((_, standing))
+                if standing.origin() == head.origin() && standing.size() == head.size() && standing.root() != head.root() =>
+            {
+                return Err(format!(
+                    "{} holds another head of {} events: the log was forked; stop every process and repair nothing before it is looked at",
+                    self.path.display(),
+                    head.size()
+                ));
+            }
             Some((_, standing)) if standing.origin() == head.origin() && standing.size() >= head.size() => return Ok(()),
             Some((0, _)) => 1,
             _ => 0,
@@ -88,7 +102,9 @@ impl HeadFile {
         }
         bytes.resize(SLOT, 0);
         file.write_all_at(&bytes, offset(slot)).map_err(told)?;
-        file.sync_data().map_err(told)
+        file.sync_data().map_err(told)?;
+        self.kept = Some(head.clone());
+        Ok(())
     }
 
     /// Puts this head in the place of whatever stands there: where a log goes on under another name.
@@ -138,10 +154,13 @@ fn slots(file: &File) -> io::Result<[Option<SignedHead>; 2]> {
     Ok([read(0)?, read(1)?])
 }
 
-/// The later of the good ones, and where it stands.
-fn latest(heads: [Option<SignedHead>; 2], keys: &[VerifierKey]) -> Option<(usize, SignedHead)> {
-    let heads = heads.into_iter().enumerate().filter_map(|(slot, head)| Some((slot, head?)));
-    heads
-        .filter(|(_, head)| head.signers(keys).is_ok())
-        .max_by_key(|(_, head)| head.size())
+/// The later of the good ones, and where it stands. The older is looked at only if the later is not good.
+fn latest(heads: [Option<SignedHead>; 2], is_good: impl Fn(&SignedHead) -> bool) -> Option<(usize, SignedHead)> {
+    let mut heads: Vec<(usize, SignedHead)> = heads
+        .into_iter()
+        .enumerate()
+        .filter_map(|(slot, head)| Some((slot, head?)))
+        .collect();
+    heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.size()));
+    heads.into_iter().find(|(_, head)| is_good(head))
 }

@@ -12,7 +12,9 @@ mod files;
 mod head_file;
 mod head_line;
 mod key;
+mod kind;
 pub mod openings;
+mod parts;
 mod policy;
 mod privacy;
 mod receipt;
@@ -27,15 +29,17 @@ mod withhold;
 pub use case::{CaseGap, case_gaps};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use disclosure::{Disclosure, SD_ALG, Sensitive, SensitiveField};
-pub use event::{
-    Actor, ActorKind, ApprovalPart, AssertionPart, AttemptPart, CasePlace, ChangePart, ClockPart, CredentialPart, DraftPart, Event,
-    EventBody, EventKind, EventOutcome, ExecutionPart, HeadPart, LogPart, Note, PolicyPart, ProofPart, ProviderPart, WriterPart,
-};
+pub use event::{Actor, ActorKind, CasePlace, Event, EventBody, EventOutcome, WriterPart};
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines, read_public};
 pub use head_file::HeadFile;
 pub use head_line::{head_json, head_line, latest_head};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
+pub use kind::{EventKind, Note};
+pub use parts::{
+    ApprovalPart, AssertionPart, AttemptPart, ChangePart, ClockPart, CredentialPart, DraftPart, ExecutionPart, HeadPart, LogPart,
+    PolicyPart, ProofPart, ProviderPart,
+};
 pub use policy::TrustPolicy;
 pub use privacy::{DisclosedPart, ErasedPart, HoldPart, PrunedPart};
 pub use receipt::{Receipt, ReceiptError};

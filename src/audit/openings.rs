@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::brief::Text;
-use super::event::Note;
+use super::kind::Note;
 use crate::domain::digest::Digest;
 
 /// How an opening stands beside the log.

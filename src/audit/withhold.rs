@@ -1,6 +1,7 @@
 //! Keeping back what must not be written: a text gives way to a mark, an identifier is left out, and the event says of both where they were.
 
-use super::event::{Actor, ApprovalPart, EventBody, ProviderPart};
+use super::event::{Actor, EventBody};
+use super::parts::{ApprovalPart, ProviderPart};
 use super::scan::scan;
 use super::stop::StopPart;
 use crate::domain::draft::Resource;

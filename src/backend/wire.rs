@@ -1,7 +1,6 @@
 //! The wire to a backend: one request out, one whole answer back. Behind a trait, so that what is above it runs unchanged over a model of a backend.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,11 +8,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::{HeaderMap, Method};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use url::{Host, Url};
 
 use super::address::refusal;
 use super::answer::Answer;
+use super::http_client::{chain, http_client};
 use super::operation::{Backend, Private};
 use crate::crash_points::{Point, reached};
 
@@ -121,33 +120,7 @@ impl HttpWire {
     }
 }
 
-/// The error and its causes in one line, without the URL.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
-}
-
 fn client(backend: &Backend) -> Result<reqwest::Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    // A backend on plain loopback needs no trust anchors, and a machine may have none.
-    let mut tls = if backend.base_url.scheme() == "https" {
-        builder
-            .with_platform_verifier()
-            .map_err(|error| format!("the machine's trusted certificates cannot be read ({error}): install its CA bundle"))?
-            .with_no_client_auth()
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-    };
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     if let Some(ip) = match backend.base_url.host() {
         Some(Host::Ipv4(ip)) => Some(ip.into()),
         Some(Host::Ipv6(ip)) => Some(ip.into()),
@@ -156,19 +129,10 @@ fn client(backend: &Backend) -> Result<reqwest::Client, String> {
     {
         return Err(format!("{ip} {why}"));
     }
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+    http_client(backend.base_url.scheme() == "https")?
         .dns_resolver(Resolver::of(backend))
-        .retry(reqwest::retry::never())
-        .pool_max_idle_per_host(0)
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .http1_only()
-        .https_only(backend.base_url.scheme() == "https")
         .connect_timeout(backend.connect_timeout)
         .timeout(backend.total_timeout)
-        .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| format!("the HTTP client cannot be built: {}", chain(error)))
 }

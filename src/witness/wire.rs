@@ -1,14 +1,12 @@
 //! The way to one witness: HTTP/1.1, over TLS wherever it leaves the machine; one request, one answer of bounded size and time.
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use url::Url;
 
 use super::exchange::MAX_ANSWER;
 use super::settings::WitnessAt;
+use crate::backend::{chain, http_client};
 
 const CONNECT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(8);
@@ -64,47 +62,11 @@ fn submission(prefix: &Url) -> Url {
 }
 
 fn client(url: &Url) -> Result<reqwest::Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let is_https = url.scheme() == "https";
-    // A witness on this machine needs no trust anchors, and a machine may have none.
-    let mut tls = if is_https {
-        builder
-            .with_platform_verifier()
-            .map_err(|error| format!("the machine's trusted certificates cannot be read ({error}): install its CA bundle"))?
-            .with_no_client_auth()
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-    };
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .retry(reqwest::retry::never())
-        .pool_max_idle_per_host(0)
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .http1_only()
-        .https_only(is_https)
+    http_client(url.scheme() == "https")?
         .connect_timeout(CONNECT)
         .timeout(TOTAL)
-        .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| format!("the HTTP client cannot be built: {}", chain(error)))
-}
-
-/// The error and its causes in one line, without the URL.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]
