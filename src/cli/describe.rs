@@ -39,7 +39,8 @@ impl Decimals {
         amount_words(minor, currency, one)
     }
 
-    fn exponent(&self, operation: &OperationName, currency: Currency) -> Option<u8> {
+    /// How many decimals the currency has for the operation.
+    pub(super) fn exponent(&self, operation: &OperationName, currency: Currency) -> Option<u8> {
         let operation = self.0.as_ref()?.operation(operation)?;
         operation.exponent(currency)
     }

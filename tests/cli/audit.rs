@@ -146,3 +146,73 @@ fn a_case_is_carried_off_with_a_receipt_for_each_of_its_events() {
         .unwrap();
     assert!(summed.success());
 }
+
+#[test]
+fn another_form_is_one_new_file_of_events_that_the_head_covers() {
+    let run = Running::new();
+    run.held();
+    let export = |what: &[&str], format: &str, out: &str| {
+        let arguments = [&["audit", "export", "--format", format, "--out", out], what].concat();
+        run.work.run(&arguments)
+    };
+    let out = |name: &str| run.work.text(name);
+    let page = out("case.html");
+    assert!(export(&["--range", "0..3"], "page", &page).refused(2).contains("--case"));
+    assert!(export(&["--range", "0..9999"], "csv", &page).refused(1).contains("ends with event"));
+    fs::write(&page, "kept").unwrap();
+    assert!(export(&["--case", "case-1"], "page", &page).refused(1).contains("exists already"));
+    assert_eq!(fs::read_to_string(&page).unwrap(), "kept");
+    fs::remove_file(&page).unwrap();
+
+    let database = run.work.text("data/writ.db");
+    let stored = events(Path::new(&database));
+    let lines = |name: &str| {
+        fs::read_to_string(out(name))
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for format in ["jsonl", "csv", "ocsf"] {
+        export(&["--range", "0..3"], format, &out(format)).ok();
+    }
+    for (n, line) in lines("jsonl").iter().enumerate() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let leaf: Value = serde_json::from_str(line["leaf"].as_str().unwrap()).unwrap();
+        assert_eq!((&line["seq"], &leaf), (&Value::from(n), &stored[n]));
+    }
+    assert_eq!((lines("jsonl").len(), lines("csv").len(), lines("ocsf").len()), (4, 5, 4));
+    export(&["--case", "case-1"], "page", &page).ok();
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(
+        text.contains("case-1") && text.contains("NOT ANCHORED") && text.contains("--format bundle"),
+        "{text}"
+    );
+    let told: Vec<Value> = events(Path::new(&database))
+        .into_iter()
+        .filter(|event| event["type"] == "audit.exported")
+        .collect();
+    assert_eq!(told.len(), 4);
+    let of_page = writ::domain::digest::Digest::of(&fs::read(&page).unwrap());
+    assert_eq!(told[3]["content_sha256"], of_page.to_string());
+
+    // What was changed in the database is not passed on as if the log had it.
+    let vandal = rusqlite::Connection::open(&database).unwrap();
+    vandal
+        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+        .unwrap();
+    vandal
+        .execute(
+            "UPDATE event SET body = replace(body, '\"outcome\":\"ok\"', '\"outcome\":\"denied\"') WHERE seq = 2",
+            [],
+        )
+        .unwrap();
+    let refused = export(&["--range", "0..3"], "csv", &out("changed.csv")).refused(1);
+    assert!(refused.contains("event 2 is not the one that its head covers"), "{refused}");
+    let left: Vec<_> = fs::read_dir(run.work.temp.path().join("work"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("partial") || name.contains("changed"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}

@@ -131,15 +131,7 @@ fn a_run_that_is_broken_off_leaves_neither_drafts_nor_faults_behind() {
         assert!(std::time::Instant::now() < deadline, "the look-up was never held: {}", standing());
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let id = child.id().to_string();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-s", "TERM", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(terminated(&mut child), Some(1));
     let after = standing();
     assert_eq!(
         (&after["held"], &after["faults"]),
@@ -165,15 +157,15 @@ fn with_a_schedule_it_goes_on_until_it_is_told_to_stop() {
         let said: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         assert_eq!(said["report"]["counts"]["passed"], 1, "{said}");
     }
-    let id = child.id().to_string();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-s", "TERM", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(terminated(&mut child), Some(0));
     let reported = stage.events().iter().filter(|event| event["type"] == "proof.reported").count();
     assert!(reported >= 2, "{reported}");
+}
+
+/// Tells a process to end, as a supervisor does, and gives its exit code.
+fn terminated(child: &mut std::process::Child) -> Option<i32> {
+    let id = child.id().to_string();
+    let told = std::process::Command::new("kill").args(["-s", "TERM", &id]).status();
+    assert!(told.unwrap().success());
+    child.wait().unwrap().code()
 }

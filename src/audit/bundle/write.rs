@@ -111,7 +111,7 @@ pub fn write(source: &(impl LogSource + ?Sized), request: &Request<'_>, to: &Pat
 }
 
 /// The latest head, if the database's tree has its root.
-fn sound_head(source: &(impl LogSource + ?Sized)) -> Result<SignedHead, BundleError> {
+pub(crate) fn sound_head(source: &(impl LogSource + ?Sized)) -> Result<SignedHead, BundleError> {
     let size = source.size()?;
     let kept = source
         .latest()?

@@ -7,6 +7,7 @@ mod kind;
 pub mod ocsf;
 pub mod page;
 mod read;
+pub mod selected;
 
 use std::fmt::Write as _;
 

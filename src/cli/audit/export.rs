@@ -7,13 +7,16 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::super::context::{Context, load, open};
+use super::super::describe::Decimals;
 use super::super::error::CliError;
 use super::super::output::shown;
+use super::file;
 use crate::app;
 use crate::audit::bundle::{self, Request, What, Written};
 use crate::audit::source::LogSource as _;
 use crate::audit::{EventBody, EventKind, Note, VerifierKey, read_log_lines};
 use crate::domain::clock::random;
+use crate::domain::digest::Digest;
 use crate::domain::name::{CaseId, TenantId};
 use crate::domain::time::Timestamp;
 use crate::store::sqlite::Evidence;
@@ -22,10 +25,11 @@ use crate::store::sqlite::Evidence;
 ///
 /// A bundle is a directory in the layout of C2SP tlog-tiles: the signed checkpoint, the tree, the events as lines, receipts for those of a
 /// case, the public keys, and a list of the files. It verifies with `writ audit verify` and with other people's tools; docs/evidence.md shows
-/// how. The export is itself an event of the log.
+/// how. The other forms are one file each, and every record in them has the event's number and its leaf hash; docs/export.md describes them.
+/// The export is itself an event of the log.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  writ audit export --config work/writ.toml --case case-1 --format bundle --out evidence\n  writ audit export --config work/writ.toml --range 0..99 --format bundle --out first-hundred\n  writ audit export --db backup.db --time 2026-11-01T00:00:00Z..2026-12-01T00:00:00Z --format bundle --out november"
+    after_help = "Examples:\n  writ audit export --config work/writ.toml --case case-1 --format bundle --out evidence\n  writ audit export --config work/writ.toml --range 0..99 --format bundle --out first-hundred\n  writ audit export --db backup.db --time 2026-11-01T00:00:00Z..2026-12-01T00:00:00Z --format bundle --out november\n  writ audit export --config work/writ.toml --range 0..99 --format ocsf --out events.jsonl\n  writ audit export --config work/writ.toml --case case-1 --format page --out case-1.html"
 )]
 pub(super) struct Export {
     #[command(flatten)]
@@ -36,8 +40,8 @@ pub(super) struct Export {
     /// The form.
     #[arg(long, value_enum)]
     format: ExportFormat,
-    /// The new directory.
-    #[arg(long, value_name = "DIR")]
+    /// The new directory of a bundle, or the new file of any other form.
+    #[arg(long, value_name = "PATH")]
     out: PathBuf,
     /// The configuration file.
     #[arg(long, value_name = "FILE", env = "WRIT_CONFIG", default_value = "writ.toml")]
@@ -67,9 +71,17 @@ struct Which {
 
 /// In which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ExportFormat {
+pub(super) enum ExportFormat {
     /// A tlog-tiles directory with everything that is needed to check it.
     Bundle,
+    /// A JSON object a line: number, leaf hash and the exact bytes.
+    Jsonl,
+    /// RFC 4180, with a line of names.
+    Csv,
+    /// OCSF 1.8.0 events, one a line.
+    Ocsf,
+    /// A page of one case, for people.
+    Page,
 }
 
 /// Two ends with `..` between them.
@@ -111,20 +123,36 @@ impl<T: End + PartialOrd> FromStr for Span<T> {
     }
 }
 
+/// What was written, of whichever form.
+struct Exported {
+    subject: String,
+    events: u64,
+    origin: String,
+    size: u64,
+    root: String,
+    /// The number of files of a bundle.
+    files: Option<usize>,
+    /// SHA-256 over the one file, or over the list of files of a bundle.
+    sha256: Digest,
+}
+
 impl Export {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        if self.format == ExportFormat::Page && self.what.case.is_none() {
+            return Err(CliError::usage("--format page is for one case: name it with --case"));
+        }
         let Some(db) = &self.db else {
             let config = load(&self.config)?;
             // Opened before anything is written out: who cannot write the export down does not make one.
             let store = open(&config, context)?;
             let public = app::log_files(&config).public();
             let keys = read_keys(&public)?;
-            let (subject, written) = self.write(&config.store, &keys, context)?;
+            let exported = self.write(&config.store, &keys, &Decimals::of(&config), context)?;
             let op = context.op();
             let event = EventBody {
-                subject: Some(subject),
-                count: Some(written.manifest.events),
-                content_sha256: Some(written.sha256),
+                subject: Some(exported.subject.clone()),
+                count: Some(exported.events),
+                content_sha256: Some(exported.sha256),
                 ..EventBody::new(EventKind::Note(Note::AuditExported), op.actor.clone())
             };
             store.note(op, event).await.map_err(|error| {
@@ -133,32 +161,57 @@ impl Export {
                     self.out.display()
                 ))
             })?;
-            return self.answer(&written, context);
+            return self.answer(&exported, context);
         };
         let keys = self.keys.as_deref().map_or(Ok(Vec::new()), read_keys)?;
-        let (_, written) = self.write(db, &keys, context)?;
+        let exported = self.write(db, &keys, &Decimals::unknown(), context)?;
         context
             .out
             .warn("this export is not written down in the log, since --db names a file without its configuration");
-        self.answer(&written, context)
+        self.answer(&exported, context)
     }
 
-    /// Writes the files, and says in words what they hold.
-    fn write(&self, db: &Path, keys: &[VerifierKey], context: &Context) -> Result<(String, Written), CliError> {
+    fn write(&self, db: &Path, keys: &[VerifierKey], decimals: &Decimals, context: &Context) -> Result<Exported, CliError> {
         let evidence = Evidence::open(db).map_err(CliError::failed)?;
         let (what, seqs, subject) = self.selected(&evidence)?;
+        let now = context.outside.clock.now();
+        let mark = format!("{:08x}", u32::from_be_bytes(random(&*context.outside.entropy)));
+        if self.format != ExportFormat::Bundle {
+            let wanted = file::Wanted {
+                what: &what,
+                seqs: &seqs,
+                format: self.format,
+                now,
+                decimals: &|operation, currency| decimals.exponent(&operation.parse().ok()?, currency),
+            };
+            let done = file::write(&evidence, &wanted, &self.out, &mark).map_err(CliError::failed)?;
+            return Ok(Exported {
+                subject,
+                events: done.events,
+                origin: done.head.origin().to_string(),
+                size: done.head.size(),
+                root: done.head.root().to_string(),
+                files: None,
+                sha256: done.sha256,
+            });
+        }
         let request = Request {
             what,
             seqs: &seqs,
             keys,
             tool: format!("writ {}", env!("CARGO_PKG_VERSION")),
-            now: context.outside.clock.now(),
+            now,
         };
-        let mark = u32::from_be_bytes(random(&*context.outside.entropy));
-        let written = match self.format {
-            ExportFormat::Bundle => bundle::write(&evidence, &request, &self.out, &format!("{mark:08x}")),
-        };
-        Ok((subject, written.map_err(CliError::failed)?))
+        let Written { manifest, sha256 } = bundle::write(&evidence, &request, &self.out, &mark).map_err(CliError::failed)?;
+        Ok(Exported {
+            subject,
+            events: manifest.events,
+            origin: manifest.origin,
+            size: manifest.size,
+            root: manifest.root,
+            files: Some(manifest.files.len()),
+            sha256,
+        })
     }
 
     fn selected(&self, evidence: &Evidence) -> Result<(What, Vec<u64>, String), CliError> {
@@ -207,19 +260,30 @@ impl Export {
         Ok((what, seqs, format!("case {case}")))
     }
 
-    fn answer(&self, written: &Written, context: &Context) -> Result<(), CliError> {
+    fn answer(&self, exported: &Exported, context: &Context) -> Result<(), CliError> {
         let out = self.out.display().to_string();
-        let manifest = &written.manifest;
-        let value = json!({
-            "out": out, "events": manifest.events, "files": manifest.files.len(), "origin": manifest.origin, "size": manifest.size,
-            "root": manifest.root, "manifest_sha256": written.sha256,
-        });
-        context.out.answer(&value, |_| {
-            format!(
-                "{} events of {} are in {out}, under its head of {} events\nverify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n",
-                manifest.events, manifest.origin, manifest.size
-            )
-        })
+        let Exported {
+            events,
+            origin,
+            size,
+            root,
+            sha256,
+            ..
+        } = exported;
+        let mut value = json!({ "out": out, "events": events, "origin": origin, "size": size, "root": root });
+        let under = format!("{events} events of {origin} are in {out}, under its head of {size} events\n");
+        let text = match exported.files {
+            Some(files) => {
+                value["files"] = json!(files);
+                value["manifest_sha256"] = json!(sha256);
+                format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n")
+            }
+            None => {
+                value["sha256"] = json!(sha256);
+                format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n")
+            }
+        };
+        context.out.answer(&value, |_| text.clone())
     }
 }
 

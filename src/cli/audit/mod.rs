@@ -4,6 +4,7 @@
 mod disclose;
 mod erase;
 mod export;
+mod file;
 mod hold;
 mod prune;
 mod search;

@@ -1,0 +1,128 @@
+//! One file of exported events, in one of other people's formats: written beside its place and put there whole, over nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::export::ExportFormat;
+use crate::audit::SignedHead;
+use crate::audit::bundle::{BundleError, What};
+use crate::audit::export::page::{CaseEntry, CasePage, Command, html};
+use crate::audit::export::{Entry, ExportError, csv, jsonl, ocsf, selected};
+use crate::audit::source::LogSource;
+use crate::domain::digest::Digest;
+use crate::domain::money::Currency;
+use crate::domain::time::Timestamp;
+
+/// What is to be written.
+pub(super) struct Wanted<'a> {
+    pub(super) what: &'a What,
+    /// The numbers of a case's events.
+    pub(super) seqs: &'a [u64],
+    pub(super) format: ExportFormat,
+    pub(super) now: Timestamp,
+    pub(super) decimals: &'a dyn Fn(&str, Currency) -> Option<u8>,
+}
+
+/// What was written.
+pub(super) struct Done {
+    pub(super) head: SignedHead,
+    pub(super) events: u64,
+    pub(super) sha256: Digest,
+}
+
+/// Writes the file, whole or not at all.
+pub(super) fn write(source: &impl LogSource, wanted: &Wanted<'_>, to: &Path, mark: &str) -> Result<Done, BundleError> {
+    let at = |path: &Path, error: std::io::Error| BundleError::Write(format!("{}: {error}", path.display()));
+    if to.exists() {
+        return Err(BundleError::Write(format!("{} exists already: name a new file", to.display())));
+    }
+    let partial = Partial(to.with_file_name(format!(".{}.partial-{mark}", to.file_name().unwrap_or_default().to_string_lossy())));
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial.0);
+    let mut out = BufWriter::new(file.map_err(|error| at(&partial.0, error))?);
+    let (head, events) = lines(source, wanted, &mut out)?;
+    let file = out.into_inner().map_err(|error| at(&partial.0, error.into_error()))?;
+    file.sync_all().map_err(|error| at(&partial.0, error))?;
+    let bytes = std::fs::read(&partial.0).map_err(|error| at(&partial.0, error))?;
+    // A link is never put over what has come there meanwhile.
+    std::fs::hard_link(&partial.0, to).map_err(|error| at(to, error))?;
+    Ok(Done {
+        head,
+        events,
+        sha256: Digest::of(&bytes),
+    })
+}
+
+/// Goes away with whoever made it.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+fn lines(source: &impl LogSource, wanted: &Wanted<'_>, out: &mut BufWriter<File>) -> Result<(SignedHead, u64), BundleError> {
+    let mut put = |text: Result<String, ExportError>| -> Result<(), String> {
+        let text = text.map_err(|error| error.to_string())?;
+        out.write_all(text.as_bytes()).map_err(|error| error.to_string())
+    };
+    let mut case = Vec::new();
+    if wanted.format == ExportFormat::Csv {
+        put(Ok(csv::header())).map_err(BundleError::Write)?;
+    }
+    let (head, events) = selected::each(source, wanted.what, wanted.seqs, |head, entry| match wanted.format {
+        ExportFormat::Jsonl => put(jsonl::line(&entry)),
+        ExportFormat::Csv => put(csv::record(&entry)),
+        ExportFormat::Ocsf => put(ocsf::line(&entry, head.origin().as_str())),
+        ExportFormat::Page | ExportFormat::Bundle => {
+            case.push(entry);
+            Ok(())
+        }
+    })?;
+    if wanted.format == ExportFormat::Page {
+        put(page(wanted, &head, case)).map_err(BundleError::Write)?;
+    }
+    Ok((head, events))
+}
+
+fn page(wanted: &Wanted<'_>, head: &SignedHead, entries: Vec<Entry>) -> Result<String, ExportError> {
+    let case_id = match wanted.what {
+        What::Case { case_id, .. } => case_id.as_str(),
+        What::Range { .. } | What::Time { .. } => "",
+    };
+    let entries: Vec<CaseEntry> = entries.into_iter().map(|entry| CaseEntry { entry, verify: Vec::new() }).collect();
+    let command = |what: &str, command: String| Command {
+        what: what.to_owned(),
+        command,
+    };
+    html(&CasePage {
+        case_id,
+        origin: head.origin().as_str(),
+        checkpoint: head.text(),
+        made_at: wanted.now,
+        findings: &[
+            "Each event on this page is in the log under the head below.".to_owned(),
+            "NOT ANCHORED: this page was not compared with anything that is kept outside; the bundle and the commands are for that."
+                .to_owned(),
+        ],
+        entries: &entries,
+        commands: &[
+            command(
+                "Writes this case out with its proofs, where the log is.",
+                format!("writ audit export --case {case_id} --format bundle --out evidence"),
+            ),
+            command(
+                "Verifies it anywhere, with the log's public keys got by another way.",
+                "writ audit verify evidence --trust log.pub".to_owned(),
+            ),
+            command(
+                "Shows that no file of it was changed, without writ.",
+                "cd evidence && sha256sum -c MANIFEST.sha256".to_owned(),
+            ),
+        ],
+        decimals: wanted.decimals,
+    })
+}
