@@ -80,6 +80,36 @@ async fn a_process_whose_facts_secret_is_its_write_secret_does_not_start() {
 }
 
 #[tokio::test]
+async fn where_the_head_cannot_be_kept_outside_nothing_new_begins_and_what_began_ends() {
+    let world = World::new().await;
+    let begun = world.allowed_draft().await;
+    let token = world.credential(&begun).await;
+    let (head, aside) = (world.path("data/writ.head"), world.path("data/writ.head.aside"));
+    std::fs::rename(&head, &aside).unwrap();
+    std::fs::create_dir(&head).unwrap();
+    // The first that comes finds it out.
+    let waiting = world.propose(World::refund(1_001)).await.expect(201);
+    let refused = world.propose(World::refund(1_002)).await.refused(503, "audit_unavailable");
+    assert!(
+        refused.body["detail"].as_str().unwrap().contains("outside the database"),
+        "{}",
+        refused.body
+    );
+    let waiting = waiting["id"].as_str().unwrap();
+    world.exchange(waiting).await.refused(503, "audit_unavailable");
+    let red = get(&world, "/readyz").await.refused(503, "not_ready");
+    assert!(red.body["detail"].as_str().unwrap().contains("log"), "{}", red.body);
+    world.execute(&token, &begun).await.expect(202);
+    assert_eq!(world.execution(&begun).await["state"], "applied");
+
+    std::fs::remove_dir(&head).unwrap();
+    std::fs::rename(&aside, &head).unwrap();
+    world.clock.advance(Duration::from_secs(2));
+    get(&world, "/readyz").await.expect(200);
+    world.propose(World::refund(1_002)).await.expect(201);
+}
+
+#[tokio::test]
 async fn many_questions_about_readiness_are_few_writes() {
     let world = World::new().await;
     let commits = || world.app.store.tally().commits().count;
