@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 /// The first library without the fault that could lose committed transactions in WAL mode with several connections.
@@ -190,6 +191,9 @@ pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn guard(connection: &Connection) -> rusqlite::Result<()> {
+    // One plan for a statement, whatever is bound to it. Without it a column of a partial index that is compared with a parameter has the
+    // statement compiled anew at every call.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "mmap_size", 0)
