@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin, read_public};
+use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin};
 use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
@@ -204,7 +204,11 @@ impl Checked {
             faults.extend(short_lease(config, backends));
         }
         let log = if part.is_proxy() && config.require_receipt {
-            load_log(config).map_err(|error| faults.push(error)).ok()
+            log_files(config)
+                .believed()
+                .map(LogTrust::new)
+                .map_err(|error| faults.push(error))
+                .ok()
         } else {
             None
         };
@@ -236,12 +240,6 @@ fn load_tls(config: &Config, part: Part, outside: &Outside, faults: &mut Vec<Str
         .map_err(|found| faults.extend(found))
         .ok()
         .map(Arc::new)
-}
-
-/// The key under which the log's receipts are believed.
-fn load_log(config: &Config) -> Result<LogTrust, String> {
-    let path = log_files(config).public();
-    LogTrust::newest(&read_public(&path)?).ok_or_else(|| format!("{}: it names no key", path.display()))
 }
 
 /// A backend that can be waited for longer than the lease lasts: another proxy would take over while the first one's request is still open.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::check::read_key_set;
-use crate::audit::{EventKind, read_public};
+use crate::audit::{EventKind, LogFiles};
 use crate::broker::Broker;
 use crate::domain::lifecycle::CredentialTransition;
 use crate::edge::ServerTls;
@@ -39,7 +39,7 @@ const WITNESS_PACE: Duration = Duration::from_secs(1);
 pub(super) struct Files {
     pub(super) keys: PathBuf,
     /// The log's public keys.
-    pub(super) log: PathBuf,
+    pub(super) log: LogFiles,
     pub(super) tls: Option<Arc<ServerTls>>,
     pub(super) reload: Arc<Notify>,
 }
@@ -230,17 +230,17 @@ fn reload_keys(broker: Option<&Broker>, proxy: Option<&Proxy>, dir: &Path, (ring
     }
 }
 
-fn reload_log(log: &LogTrust, path: &Path, told: &mut Told) {
-    match read_public(path) {
+fn reload_log(log: &LogTrust, files: &LogFiles, told: &mut Told) {
+    match files.believed() {
         Ok(keys) => {
-            log.replace(&keys);
+            log.replace(keys);
             if told.goes_on() {
                 tracing::info!("the log's public keys can be read again");
             }
         }
         Err(error) => {
             if told.fails() {
-                tracing::error!(error, "the log's public keys cannot be read; the key in use stays");
+                tracing::error!(error, "the log's public keys cannot be read; the keys in use stay");
             }
         }
     }

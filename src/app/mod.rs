@@ -340,7 +340,7 @@ impl App {
     fn files(&self) -> Files {
         Files {
             keys: self.config.keys.clone(),
-            log: log_files(&self.config).public(),
+            log: log_files(&self.config),
             tls: self.tls.clone(),
             reload: self.reload.clone(),
         }

@@ -72,6 +72,18 @@ impl LogFiles {
         Ok(())
     }
 
+    /// The keys under which a receipt is believed: the newest, and while a rotation is unfinished the one before it too, since either may sign.
+    /// Who has stolen a key that was replaced shows nothing with it.
+    ///
+    /// # Errors
+    /// A sentence with the file and what is wrong.
+    pub fn believed(&self) -> Result<Vec<VerifierKey>, String> {
+        // Looked at first: a rotation that ends in between leaves one key too many, and only until the next look.
+        let count = if self.next().exists() { 2 } else { 1 };
+        let mut keys = read_public(&self.public())?;
+        Ok(keys.split_off(keys.len().saturating_sub(count)))
+    }
+
     /// Puts the announced key in the place of the one that signed, which is gone with that.
     ///
     /// # Errors

@@ -40,25 +40,23 @@ pub enum NotLogged {
     Other(&'static str),
 }
 
-/// Under which key a log's head is believed: the newest that the log has. Who has stolen an older one cannot show a credential with it.
+/// Under which keys a log's head is believed.
 #[derive(Debug)]
-pub struct LogTrust(RwLock<Arc<VerifierKey>>);
+pub struct LogTrust(RwLock<Arc<[VerifierKey]>>);
 
 impl LogTrust {
-    /// The newest of these keys, which are the log's, oldest first; `None` if there is none.
+    /// Under these, of which there is one as a rule: [`crate::audit::LogFiles::believed`].
     #[must_use]
-    pub fn newest(keys: &[VerifierKey]) -> Option<Self> {
-        keys.last().map(|key| Self(RwLock::new(Arc::new(key.clone()))))
+    pub fn new(keys: Vec<VerifierKey>) -> Self {
+        Self(RwLock::new(keys.into()))
     }
 
-    /// Puts the newest of other keys in its place, from the next credential on.
-    pub fn replace(&self, keys: &[VerifierKey]) {
-        if let Some(key) = keys.last() {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key.clone());
-        }
+    /// Puts others in their place, from the next credential on.
+    pub fn replace(&self, keys: Vec<VerifierKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys.into();
     }
 
-    fn key(&self) -> Arc<VerifierKey> {
+    fn keys(&self) -> Arc<[VerifierKey]> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -69,7 +67,7 @@ impl LogTrust {
     pub fn check(&self, grant: &Grant, brought: Option<&Logged>) -> Result<(), NotLogged> {
         let brought = brought.ok_or(NotLogged::Missing)?;
         let receipt = Receipt::read(&brought.receipt)?;
-        receipt.verify(brought.event.as_bytes(), std::slice::from_ref(&*self.key()))?;
+        receipt.verify(brought.event.as_bytes(), &self.keys())?;
         if brought.seq.is_some_and(|seq| seq != receipt.index) {
             return Err(NotLogged::Number(receipt.index));
         }

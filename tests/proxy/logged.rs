@@ -194,6 +194,24 @@ async fn the_receipt_of_another_log_is_refused_whatever_it_is_called() {
 }
 
 #[tokio::test]
+async fn while_a_rotation_is_unfinished_either_key_is_believed_and_after_it_the_newer_one_alone() {
+    let world = asking().await;
+    let (held, audit) = held(&world).await;
+    let own = Receipt::read(audit["receipt"].as_str().unwrap()).unwrap().head.origin().clone();
+    let files = writ::app::log_files(&world.config);
+    files.announce(&own, &SeededEntropy::new(816)).unwrap();
+    let unfinished = world.another();
+    files.take_next().unwrap();
+    let finished = world.another();
+    let execute = || execute_request(&held.token, with(&held, &audit));
+    let reply = send(&finished.1, execute()).await;
+    world.denied(&reply, 403, "receipt_invalid", "credential.use_denied", 0).await;
+    send(&unfinished.1, execute()).await.expect(202);
+    unfinished.0.settle().await;
+    assert_eq!(world.execution(&held.draft).await["state"], "applied");
+}
+
+#[tokio::test]
 async fn a_receipt_under_a_key_that_the_log_has_replaced_is_refused() {
     let world = asking().await;
     let (held, audit) = held(&world).await;
