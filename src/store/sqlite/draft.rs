@@ -10,7 +10,7 @@ use super::step::{DraftChange, Step, approval_part, counted_part, policy_part, w
 use crate::audit::{ChangePart, EventBody, EventKind, PolicyPart, SensitiveField};
 use crate::domain::digest::{Digest, DraftHash};
 use crate::domain::id::DraftId;
-use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialState, CredentialTransition, DraftState, DraftTransition};
+use crate::domain::lifecycle::{ApprovalState, ApprovalTransition, CredentialTransition, DraftState, DraftTransition};
 use crate::domain::name::{ClientId, TenantId};
 use crate::domain::time::Timestamp;
 use crate::store::Rejection;
@@ -395,12 +395,10 @@ pub(super) fn end(
     }
 }
 
+/// The unspent credential of a draft.
+pub(super) const LIVE: &str = "SELECT * FROM credential WHERE draft = ?1 AND state = 'issued'";
+
 /// The draft's unspent credential.
 pub(super) fn live_credential(step: &Step<'_>, draft: DraftId) -> Result<Option<CredentialRecord>, Failure> {
-    rows::first(
-        step.connection,
-        "SELECT * FROM credential WHERE draft = ?1 AND state = ?2",
-        (draft.to_string(), CredentialState::Issued.as_str()),
-        rows::credential_row,
-    )
+    rows::first(step.connection, LIVE, [draft.to_string()], rows::credential_row)
 }

@@ -19,6 +19,8 @@ mod log;
 mod opening;
 mod operation;
 mod outcome;
+#[cfg(test)]
+mod plans;
 mod privacy;
 mod prune;
 mod pulse;

@@ -84,18 +84,21 @@ pub(super) fn case_standing(connection: &Connection, of: &CaseFilter) -> Result<
     found.ok_or_else(|| Failure::Corrupt("a sum has no row".to_owned()))
 }
 
+/// The first condition is that of the index, in its words: what has ended is not looked at.
+pub(super) const DUE: &str = "SELECT id FROM execution INDEXED BY execution_open
+     WHERE state IN ('claimed', 'dispatched', 'pending', 'indeterminate', 'handed_off') AND lease_until <= :now AND (
+        (state IN (SELECT value FROM json_each(:by_itself)) AND (next_action_at IS NULL OR next_action_at <= :now))
+        OR (state IN (SELECT value FROM json_each(:when_asked)) AND next_action_at <= :now))
+     UNION SELECT e.id FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at <= :now AND e.lease_until <= :now
+     ORDER BY id LIMIT :limit";
+
 /// Executions that somebody should look at: the lease ran out, and the outcome is open or the next action is due.
 pub(super) fn due(connection: &Connection, now: Timestamp, limit: u32) -> Result<Vec<ExecutionRecord>, Failure> {
     const BY_ITSELF: &[ExecutionState] = &[ExecutionState::Claimed, ExecutionState::Dispatched, ExecutionState::Indeterminate];
     const WHEN_ASKED: &[ExecutionState] = &[ExecutionState::Pending, ExecutionState::HandedOff];
     let ids = rows::all(
         connection,
-        "SELECT id FROM execution
-         WHERE lease_until <= :now AND (
-            (state IN (SELECT value FROM json_each(:by_itself)) AND (next_action_at IS NULL OR next_action_at <= :now))
-            OR (state IN (SELECT value FROM json_each(:when_asked)) AND next_action_at <= :now))
-         UNION SELECT e.id FROM backend_event b JOIN execution e ON e.id = b.execution WHERE b.look_at <= :now AND e.lease_until <= :now
-         ORDER BY id LIMIT :limit",
+        DUE,
         named_params! {
             ":now": now.millis(), ":limit": limit, ":by_itself": words(BY_ITSELF, ExecutionState::as_str),
             ":when_asked": words(WHEN_ASKED, ExecutionState::as_str),

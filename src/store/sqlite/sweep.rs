@@ -10,8 +10,12 @@ use super::rows::{self, word};
 use super::step::{Step, words};
 use super::stop;
 use crate::domain::id::DraftId;
-use crate::domain::lifecycle::{CredentialState, CredentialTransition, DraftState};
+use crate::domain::lifecycle::{CredentialTransition, DraftState};
 use crate::store::record::Swept;
+
+/// Credentials that are over and unspent.
+pub(super) const UNSPENT: &str =
+    "SELECT * FROM credential INDEXED BY credential_live_until WHERE state = 'issued' AND expires_at <= :now ORDER BY id LIMIT :limit";
 
 /// How long an operation's record answers a repetition.
 const KEPT: Duration = Duration::from_secs(48 * 60 * 60);
@@ -38,8 +42,8 @@ pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> 
     }
     let unspent = rows::all(
         step.connection,
-        "SELECT * FROM credential WHERE state = :issued AND expires_at <= :now ORDER BY id LIMIT :limit",
-        named_params! { ":issued": CredentialState::Issued.as_str(), ":now": step.now.millis(), ":limit": limit },
+        UNSPENT,
+        named_params! { ":now": step.now.millis(), ":limit": limit },
         rows::credential_row,
     )?;
     for credential in unspent {
