@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::json;
+use writ::audit::LogKey;
 
 use super::Attack;
 use super::log::{forge, other_key};
-use super::scene::{Copy, Scene, latest, must, rebuild, size, without_guards};
-use crate::cli::support::{Server, http};
+use super::scene::{Copy, Scene, edit, latest, must, rebuild, size, without_guards};
+use crate::cli::support::{Server, http, writ};
 
 pub const ATTACKS: &[Attack] = &[
     Attack {
@@ -48,6 +49,26 @@ pub const ATTACKS: &[Attack] = &[
     Attack {
         name: "fill the head file with nothing",
         play: empty_head,
+    },
+    Attack {
+        name: "change an event and take every head away",
+        play: no_head_at_all,
+    },
+    Attack {
+        name: "make the last head in the database unreadable",
+        play: unreadable_head,
+    },
+    Attack {
+        name: "append an event under a key that was replaced",
+        play: replaced_key,
+    },
+    Attack {
+        name: "append an event under a key that was replaced, with a head file of it",
+        play: replaced_key_and_file,
+    },
+    Attack {
+        name: "append an event under a key that was replaced for the next commit",
+        play: replaced_key_live,
     },
 ];
 
@@ -188,6 +209,70 @@ fn no_head(scene: &Scene) -> Result<(), String> {
     let copy = scene.copy();
     fs::remove_file(copy.path("data/writ.head")).unwrap();
     copy.refuses_to_start("head file")
+}
+
+/// What is sealed anew must not be what was sealed once.
+fn no_head_at_all(scene: &Scene) -> Result<(), String> {
+    let copy = scene.copy();
+    copy.attack(|db| {
+        without_guards(db, |db| {
+            edit(db, 5, "\"outcome\":\"ok\"", "\"outcome\":\"denied\"");
+            db.execute_batch("DELETE FROM node; DELETE FROM checkpoint").unwrap();
+        });
+    });
+    fs::remove_file(copy.path("data/writ.head")).unwrap();
+    copy.refuses_to_start("and no signed head")
+}
+
+fn unreadable_head(scene: &Scene) -> Result<(), String> {
+    let copy = scene.copy();
+    copy.attack(|db| {
+        db.execute(
+            "UPDATE checkpoint SET note = 'x' WHERE size = (SELECT max(size) FROM checkpoint)",
+            [],
+        )
+        .unwrap();
+    });
+    copy.refuses_to_start("is no checkpoint")
+}
+
+/// A copy whose log's key was replaced, and the old one.
+fn rotated(scene: &Scene) -> (Copy, LogKey) {
+    let copy = scene.copy();
+    let old = copy.stolen_key();
+    writ(&["keys", "rotate", "--log", "--config", &copy.config()]).ok();
+    (copy, old)
+}
+
+fn append_under(db: &Connection, key: &LogKey) {
+    without_guards(db, |db| {
+        forge(db);
+        rebuild(db, Some(key));
+    });
+}
+
+const UNDER_NO_HEAD: &str = "under no head that the key of the log has signed";
+
+fn replaced_key(scene: &Scene) -> Result<(), String> {
+    let (copy, old) = rotated(scene);
+    copy.attack(|db| append_under(db, &old));
+    copy.refuses_to_start(UNDER_NO_HEAD)
+}
+
+fn replaced_key_and_file(scene: &Scene) -> Result<(), String> {
+    let (copy, old) = rotated(scene);
+    copy.attack(|db| append_under(db, &old));
+    let head = latest(&Connection::open(copy.database()).unwrap());
+    slots(&copy.path("data/writ.head"), head.text());
+    copy.refuses_to_start(UNDER_NO_HEAD)
+}
+
+fn replaced_key_live(scene: &Scene) -> Result<(), String> {
+    let (copy, old) = rotated(scene);
+    let server = Server::start(&["serve", "--config", &copy.config()]);
+    let live = Live { copy, server };
+    live.attack(|db| append_under(db, &old));
+    live.refuses(scene)
 }
 
 fn slots(path: &Path, text: &str) {

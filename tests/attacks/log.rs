@@ -214,7 +214,7 @@ pub fn forge(db: &Connection) {
 fn forge_at_the_end(scene: &Scene) -> Result<(), String> {
     let copy = attacked(scene, forge);
     must(&scene.verify(&copy.database(), &[]), 2, "are under no signed head")?;
-    copy.refuses_to_start("under no head that a key of the log has signed")
+    copy.refuses_to_start("under no head that the key of the log has signed")
 }
 
 fn forge_and_sign(scene: &Scene) -> Result<(), String> {
@@ -223,7 +223,7 @@ fn forge_and_sign(scene: &Scene) -> Result<(), String> {
         rebuild(db, Some(&other_key(db)));
     });
     must(&scene.verify(&copy.database(), &[]), 2, "none of the trusted keys has signed it")?;
-    copy.refuses_to_start("under no head that a key of the log has signed")
+    copy.refuses_to_start("under no head that the key of the log has signed")
 }
 
 fn change_node(scene: &Scene) -> Result<(), String> {

@@ -71,7 +71,7 @@ async fn rows_that_somebody_else_wrote_are_never_signed() {
         .unwrap();
     let refused = write(&world, world.store(), 2).await.unwrap_err();
     assert!(
-        matches!(&refused, StoreError::Unavailable(why) if why.contains("under no head that a key of the log has signed")),
+        matches!(&refused, StoreError::Unavailable(why) if why.contains("under no head that the key of the log has signed")),
         "{refused}"
     );
     assert_eq!(world.store().health().file, FileState::Failed(Trouble::Log));

@@ -270,18 +270,18 @@ impl Export {
             sha256,
             ..
         } = exported;
-        let mut value = json!({ "out": out, "events": events, "origin": origin, "size": size, "root": root });
         let under = format!("{events} events of {origin} are in {out}, under its head of {size} events\n");
-        let text = match exported.files {
-            Some(files) => {
-                value["files"] = json!(files);
-                value["manifest_sha256"] = json!(sha256);
-                format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n")
-            }
-            None => {
-                value["sha256"] = json!(sha256);
-                format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n")
-            }
+        let (value, text) = match exported.files {
+            Some(files) => (
+                json!({
+                    "out": out, "events": events, "origin": origin, "size": size, "root": root, "files": files, "manifest_sha256": sha256,
+                }),
+                format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n"),
+            ),
+            None => (
+                json!({ "out": out, "events": events, "origin": origin, "size": size, "root": root, "sha256": sha256 }),
+                format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n"),
+            ),
         };
         context.out.answer(&value, |_| text.clone())
     }

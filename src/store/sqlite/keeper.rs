@@ -55,7 +55,8 @@ impl Around for Keeper {
     fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure> {
         self.tools.pulse.disk(free(&self.path));
         if self.tools.reread_log.swap(false, Ordering::SeqCst) {
-            self.seal = self.seal.reread(connection, self.tools.clock.now())?;
+            let reread = self.seal.reread(connection, self.tools.clock.now());
+            reread.inspect_err(|_| self.tools.reread_log.store(true, Ordering::SeqCst))?;
         }
         self.seal.catch_up(connection)?;
         self.tools.writer.begin(self.seal.origin(), self.seal.size(), self.seal.own());

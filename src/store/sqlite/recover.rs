@@ -49,10 +49,7 @@ pub(super) fn recover(
     let mut connection = connection::writer(path).map_err(SealError::Sql).map_err(failed)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Exclusive);
     let tx = tx.map_err(SealError::Sql).map_err(failed)?;
-    let latest = seal::latest(&tx)
-        .map_err(SealError::Sql)
-        .map_err(failed)?
-        .ok_or_else(|| failed(SealError::NoHead))?;
+    let latest = seal::latest(&tx).map_err(failed)?.ok_or_else(|| failed(SealError::NoHead))?;
     let keys = LogKeys::load(files, None).map_err(SealError::Keys).map_err(failed)?;
     let head_file = HeadFile::at(files.head.clone());
     if latest.signers(&keys.known).is_ok() && *latest.origin() != *keys.signing.origin() {

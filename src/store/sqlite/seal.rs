@@ -27,6 +27,19 @@ pub(super) enum SealError {
         "the log's head file {0} is missing, so that nobody can tell whether the database was taken back: put the file back, or see `writ store recover-log --help`"
     )]
     HeadMissing(String),
+    /// Events that no head has ever covered.
+    #[error(
+        "the database has {events} events and no signed head, and the head file {file} is missing: a log is sealed from its first event on, so both were taken away; put them back, from a backup or from outside"
+    )]
+    NeverSealed {
+        /// In the database.
+        events: u64,
+        /// Where the head should be.
+        file: String,
+    },
+    /// The last head cannot be read.
+    #[error("the last head in the database, over {0} events, is no checkpoint: it was changed; see `writ audit verify --help`")]
+    Unreadable(u64),
     /// The database is older than the head.
     #[error(
         "the log was taken back: the head that was signed last covers {signed} events and the database has {found}; see `writ store recover-log --help`"
@@ -41,7 +54,7 @@ pub(super) enum SealError {
     #[error("the database's log is not the one that was signed, up to event {0}: it was changed; see `writ audit verify --help`")]
     Forked(u64),
     /// Events that nobody signed.
-    #[error("the log's events from {from} to {to} are under no head that a key of the log has signed: something else wrote them")]
+    #[error("the log's events from {from} to {to} are under no head that the key of the log has signed: something else wrote them")]
     Unsigned {
         /// The first.
         from: u64,
@@ -118,6 +131,12 @@ impl Seal {
         };
         match (head, latest) {
             (None, Some(_)) => return Err(SealError::HeadMissing(seal.files.head.display().to_string())),
+            (None, None) if found > 0 => {
+                return Err(SealError::NeverSealed {
+                    events: found,
+                    file: seal.files.head.display().to_string(),
+                });
+            }
             (None, None) => seal.begin(connection, now)?,
             (Some(head), latest) => {
                 if head.origin() != seal.keys.signing.origin() {
@@ -147,12 +166,26 @@ impl Seal {
                 }
                 seal.edge = edge;
                 seal.catch_up(connection)?;
+                // The head file may end with a head from before the key was replaced. What the log ends with is signed by the key of today.
+                seal.vouch(latest.as_ref(), found)?;
             }
         }
         Ok(seal)
     }
 
-    /// Seals a log for the first time: a new one, or one from before there was a tree.
+    /// Whether the last head covers all of so many events and the key that signs now has signed it: one that was replaced vouches for nothing new.
+    fn vouch<'a>(&self, latest: Option<&'a SignedHead>, found: u64) -> Result<&'a SignedHead, SealError> {
+        let unsigned = SealError::Unsigned {
+            from: self.edge.size(),
+            to: found,
+        };
+        let signer = std::slice::from_ref(self.keys.signing.verifier());
+        latest
+            .filter(|head| head.size() == found && head.signers(signer).is_ok())
+            .ok_or(unsigned)
+    }
+
+    /// Seals a log for the first time, or makes that seal again.
     fn begin(&mut self, connection: &Connection, now: Timestamp) -> Result<(), SealError> {
         let leaves = leaves(connection, 0)?;
         self.extend(connection, &leaves, now)?;
@@ -162,45 +195,52 @@ impl Seal {
     }
 
     /// As a start reads it.
-    pub(super) fn reread(&self, connection: &Connection, now: Timestamp) -> Result<Self, SealError> {
+    pub(super) fn reread(&mut self, connection: &Connection, now: Timestamp) -> Result<(), SealError> {
+        // A commit that had left doubt is counted if it is there. Whether the log is good is for the start to say.
+        drop(self.catch_up(connection));
         let fresh = Self::open(connection, self.files.clone(), now)?;
-        Ok(Self { own: self.own, ..fresh })
+        *self = Self { own: self.own, ..fresh };
+        Ok(())
     }
 
     /// Takes in what was committed since, by another process or by a commit of this one that had left doubt, if its head is signed.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), SealError> {
-        let doubtful = self.pending.take();
-        self.next = None;
         let found = size(connection)?;
         let known = self.edge.size();
-        if found == known {
-            return Ok(());
-        }
         if found < known {
             return Err(SealError::RolledBack { signed: known, found });
         }
-        let unsigned = SealError::Unsigned { from: known, to: found };
-        let Some(head) = latest(connection)?.filter(|head| head.size() == found) else {
-            return Err(unsigned);
-        };
-        let rotated = is_rotated(connection, known)?;
-        if rotated || head.signers(&self.keys.known).is_err() {
-            // The key was replaced meanwhile, or may have been.
-            self.keys = LogKeys::load(&self.files, Some(&head)).map_err(SealError::Keys)?;
+        if found > known {
+            self.take_in(connection, found)?;
         }
-        head.signers(&self.keys.known).map_err(|_| unsigned)?;
+        // Only now is it known what became of it.
+        self.pending = None;
+        self.next = None;
+        Ok(())
+    }
+
+    fn take_in(&mut self, connection: &Connection, found: u64) -> Result<(), SealError> {
+        let known = self.edge.size();
+        let latest = latest(connection)?;
+        if is_rotated(connection, known)? || self.vouch(latest.as_ref(), found).is_err() {
+            // The key was replaced meanwhile, or may have been.
+            self.keys = LogKeys::load(&self.files, latest.as_ref()).map_err(SealError::Keys)?;
+        }
+        let head = self.vouch(latest.as_ref(), found)?;
         let mut edge = self.edge.clone();
+        let mut own = 0;
         for leaf in leaves(connection, known)? {
             edge.push(leaf)?;
-            if let Some((pending, _)) = doubtful.as_ref().filter(|(pending, _)| *pending == edge) {
-                self.own += pending.size() - known;
+            if let Some((pending, _)) = self.pending.as_ref().filter(|(pending, _)| *pending == edge) {
+                own = pending.size() - known;
             }
         }
         if edge.root()? != head.root() {
             return Err(SealError::Forked(found));
         }
+        self.own += own;
         self.edge = edge;
-        self.unwritten = Some(head);
+        self.unwritten = Some(head.clone());
         Ok(())
     }
 
@@ -309,11 +349,13 @@ pub(super) fn size(connection: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// The last head that is in the database, whoever put it there.
-pub(super) fn latest(connection: &Connection) -> rusqlite::Result<Option<SignedHead>> {
+pub(super) fn latest(connection: &Connection) -> Result<Option<SignedHead>, SealError> {
     use rusqlite::OptionalExtension as _;
-    let mut statement = connection.prepare_cached("SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1")?;
-    let note = statement.query_row([], |row| row.get::<_, String>(0)).optional()?;
-    Ok(note.and_then(|note| SignedHead::read(&note).ok()))
+    let mut statement = connection.prepare_cached("SELECT size, note FROM checkpoint ORDER BY size DESC LIMIT 1")?;
+    let found = statement.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
+    let Some((size, note)) = found.optional()? else { return Ok(None) };
+    let unreadable = SealError::Unreadable(u64::try_from(size).unwrap_or(0));
+    SignedHead::read(&note).map(Some).map_err(|_| unreadable)
 }
 
 /// The hashes of the events from this one on, from their bytes.
