@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
@@ -11,13 +11,12 @@ use crate::audit::source::SourceError;
 use crate::audit::verify::{Asked, OutsideHead, Report, Verdict, verify};
 use crate::audit::{TrustPolicy, VerifierKey, read_public};
 use crate::config::Config;
+use crate::prove::deployment::Which;
 use crate::prove::outcome::{Amiss, Reply};
 use crate::prove::private::Private;
 use crate::setup::TempDir;
 use crate::store::Store as _;
 use crate::store::sqlite::{Evidence, SqliteStore};
-
-use crate::prove::deployment::Which;
 
 /// Something that went wrong and says nothing about the log.
 pub(super) fn unclear(why: impl Display) -> Amiss {
@@ -104,7 +103,7 @@ impl Copy {
     }
 
     /// A path in its directory.
-    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -243,4 +242,25 @@ pub(super) fn told(report: &Report, verdict: Verdict, what: &str) -> Result<(), 
         "the verifier says {line} of {what} where {} was expected: {why}",
         verdict.line()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::verify::{Fault, Finding};
+
+    #[test]
+    fn a_log_that_is_called_good_went_through_and_one_with_another_fault_shows_nothing() {
+        let good = Report::default();
+        assert!(matches!(told(&good, Verdict::Tampered, "it"), Err(Amiss::Through(_))));
+        let incomplete = Report {
+            findings: vec![Finding {
+                fault: Fault::Incomplete,
+                what: "something is missing".to_owned(),
+            }],
+            ..Report::default()
+        };
+        assert!(matches!(told(&incomplete, Verdict::Tampered, "it"), Err(Amiss::Unclear(_))));
+        assert_eq!(told(&incomplete, Verdict::Incomplete, "it"), Ok(()));
+    }
 }
