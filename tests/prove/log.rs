@@ -86,7 +86,7 @@ fn another_head(told: &mut Told<'_>) -> Option<(u16, Value)> {
     Some((201, said))
 }
 
-/// A good receipt, of another answer: the first one's.
+/// The receipt is good, and of another draft than the answer.
 fn another_receipt(told: &mut Told<'_>) -> Option<(u16, Value)> {
     let mut said = is_proposed(told).then(|| told.answer.clone())?;
     said["id"] = json!(format!("drf_{:032x}", 1));

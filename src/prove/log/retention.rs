@@ -170,8 +170,10 @@ async fn refuses(old: &Old, what: Holds, word: &str) -> Result<(), Amiss> {
             )));
         }
     }
-    if copy.guarded(&format!("DELETE FROM event WHERE seq = {last}"))?.is_ok() {
-        return Err(Amiss::Through(format!("the database lets an event of {word} go that is held")));
+    match copy.guarded(&format!("DELETE FROM event WHERE seq = {last}"))? {
+        Err(refusal) if refusal.to_string().contains("an event is never deleted") => {}
+        Err(other) => return Err(other.into()),
+        Ok(_) => return Err(Amiss::Through(format!("the database lets an event of {word} go that is held"))),
     }
     let report = copy.verify_own()?;
     if report.first != Some(0) || report.pruned.is_some() {
