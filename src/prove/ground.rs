@@ -7,8 +7,10 @@ use tokio::sync::OnceCell;
 
 use super::ambiguity;
 use super::deployment::Deployment;
+use super::log;
 use super::outcome::Amiss;
 use super::private::Private;
+use crate::audit::SignedHead;
 
 /// The live deployment, and a private one that is started when the first guarantee asks for it.
 pub(super) struct Ground {
@@ -18,6 +20,7 @@ pub(super) struct Ground {
     /// Whether faults may be queued at the sandbox.
     pub(super) faulted: AtomicBool,
     private: OnceCell<Private>,
+    first: OnceCell<Result<SignedHead, Amiss>>,
 }
 
 impl Ground {
@@ -27,6 +30,21 @@ impl Ground {
             parent,
             faulted: AtomicBool::new(false),
             private: OnceCell::new(),
+            first: OnceCell::new(),
+        }
+    }
+
+    /// Keeps the checkpoint that the live log has before anything is tried.
+    pub(super) async fn begin(&self) {
+        self.first.get_or_init(|| log::head(&self.live)).await;
+    }
+
+    /// The live log's checkpoint from the beginning of the run.
+    pub(super) fn first_head(&self) -> Result<&SignedHead, Amiss> {
+        match self.first.get() {
+            Some(Ok(head)) => Ok(head),
+            Some(Err(amiss)) => Err(amiss.clone()),
+            None => Err(Amiss::Unclear("no checkpoint was kept when the run began".to_owned())),
         }
     }
 

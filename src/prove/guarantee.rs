@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::ground::Ground;
 use super::outcome::Held;
-use super::{access, ambiguity, authority, clocks, credentials, effects, records, resources, versions};
+use super::{access, ambiguity, authority, clocks, credentials, effects, log, records, resources, versions};
 
 /// Where a guarantee is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -107,4 +107,12 @@ guarantees! {
     "clock.behind", Private, "a clock that diverges is named, and nothing new begins on it", clocks::behind;
     "backend.swapped_address", Private, "an approval is not carried out at another address", resources::swapped;
     "version.older", Recorded, "drafts, records and credentials of older versions still verify", versions::older;
+
+    "log.altered", Private, "an event that was changed is found, also where the tree over it was made to fit", log::altered;
+    "log.truncated", Private, "a log whose end was cut off is found out", log::truncated;
+    "log.rolled_back", Private, "a log that was put back to what it once was is found out", log::rolled_back;
+    "log.pruned", Private, "an honest prune keeps every proof", log::pruned;
+    "log.held", Private, "what is held is not pruned", log::held;
+    "log.receipt", Live, "an answer's receipt shows its event to be in the log, and a changed one shows nothing", log::receipt;
+    "log.consistent", Live, "the log only grows", log::consistent;
 }

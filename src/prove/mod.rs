@@ -14,6 +14,7 @@ mod ground;
 mod guarantee;
 mod junit;
 mod leave;
+mod log;
 mod outcome;
 mod private;
 mod records;
@@ -98,6 +99,7 @@ pub async fn prove(prove: Prove) -> Result<Proved, ProveError> {
 async fn try_each<'g>(ground: &Ground, guarantees: impl Iterator<Item = &'g Guarantee>) -> Report {
     let live = &ground.live;
     let mut report = Report::new(live.run().to_owned(), live.outside.clock.now());
+    ground.begin().await;
     for guarantee in guarantees {
         let began = Instant::now();
         let held = (guarantee.hold)(ground).await;

@@ -120,6 +120,16 @@ impl Private {
         &self.deployment
     }
 
+    /// Its configuration.
+    pub(super) const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A directory that is gone when it is.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// The URL of a proxy on the same store that answers to another audience.
     pub(super) fn elsewhere(&self) -> &str {
         &self.elsewhere

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use super::deployment::Which;
 use super::ground::Ground;
 use super::outcome::{Amiss, Held};
+use super::private::Private;
 use super::wire::By;
 
 pub(super) async fn stale(ground: &Ground) -> Held {
@@ -33,6 +34,16 @@ pub(super) async fn stale(ground: &Ground) -> Held {
 
 pub(super) async fn swapped(ground: &Ground) -> Held {
     let private = ground.private().await?;
+    let path = private.config().backends.join("stripe.toml");
+    let at = |error: std::io::Error| format!("{}: {error}", path.display());
+    let before = std::fs::read_to_string(&path).map_err(|error| Amiss::Unclear(at(error)))?;
+    let tried = at_another_address(private).await;
+    let back = |_: &Path| std::fs::write(&path, before).map_err(at);
+    private.restarted(back).await.map_err(Amiss::Unclear)?;
+    tried
+}
+
+async fn at_another_address(private: &Private) -> Held {
     let deployment = private.deployment();
     let held = deployment.approved(Which::Once).await?;
     let token = deployment.credential(&held).await?;

@@ -7,6 +7,7 @@ use toml::Table;
 use url::Url;
 
 use crate::app;
+use crate::audit::{VerifierKey, read_public};
 use crate::domain::name::{Audience, ClientId, KeyId, OperationName, PrincipalId};
 use crate::domain::secret::Secret;
 use crate::settings::{Log, Mistake, Mistakes, Section, why_not};
@@ -99,6 +100,8 @@ pub struct Settings {
     pub audience: Audience,
     /// Where the sandbox behind it has its desk, if it is one.
     pub sandbox: Option<String>,
+    /// The public keys of its log, if they are at hand.
+    pub log: Option<Vec<VerifierKey>>,
     /// Who signed the deployment's certificates; the machine's own trust if not given.
     pub ca: Option<PathBuf>,
     /// Where signed reports are written.
@@ -168,6 +171,10 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Settings> {
     let ca = prove
         .maybe_text("ca", "a PEM file with the authority's certificates")
         .map(|file| dir.join(file));
+    let log = prove.maybe_text("log", "a file with the log's public keys").and_then(|file| {
+        let read = read_public(&dir.join(file));
+        read.map_err(|problem| prove.wrong("log", problem)).ok()
+    });
     let reports = prove.maybe_text("reports", "a directory").unwrap_or("proofs");
     let reports = dir.join(reports);
     let agent = prove.sub("agent", "a table with `id` and `secret`").and_then(|t| login(t, dir));
@@ -188,6 +195,7 @@ fn read(table: &Table, dir: &Path, log: &Log) -> Option<Settings> {
         broker,
         audience: audience?,
         sandbox,
+        log,
         ca,
         reports,
         agent: agent?,

@@ -199,6 +199,8 @@ proxies  = [{broker:?}]
 audience = {audience:?}
 # The backend's desk, if the backend is `writ sandbox`: without it no answer can be lost on purpose.
 sandbox  = {sandbox:?}
+# The public keys of its log. For a log on another host get them by a way that this host does not control.
+log      = "keys/log.pub"
 # Where the signed reports lie.
 reports  = "{REPORTS}"
 

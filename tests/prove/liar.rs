@@ -16,6 +16,8 @@ pub struct Told<'a> {
     pub path: &'a str,
     pub status: u16,
     pub answer: Value,
+    /// The answer as it came, for what is no JSON.
+    pub text: &'a str,
     /// What the liar remembers.
     pub memory: &'a mut Memory,
 }
@@ -90,9 +92,11 @@ fn serve(stream: TcpStream, deployment: &str, lie: Lie, memory: &Mutex<Memory>) 
             path,
             status,
             answer: serde_json::from_str(&answer).unwrap_or(Value::Null),
+            text: &answer,
             memory: &mut memory,
         };
-        if let Some((other, said)) = lie(&mut told) {
+        let lied = lie(&mut told);
+        if let Some((other, said)) = lied {
             (status, answer) = (other, said.to_string());
         }
     }

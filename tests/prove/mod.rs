@@ -4,6 +4,7 @@ mod documented;
 mod honest;
 mod liar;
 mod lies;
+mod log;
 mod poor;
 mod report;
 mod support;
