@@ -55,6 +55,18 @@ pub const ATTACKS: &[Attack] = &[
         play: no_head_at_all,
     },
     Attack {
+        name: "hollow an index out under the broker",
+        play: hollow_live,
+    },
+    Attack {
+        name: "hollow an index out before a start",
+        play: hollow,
+    },
+    Attack {
+        name: "drop a guard of the schema before a start",
+        play: unguarded,
+    },
+    Attack {
         name: "make the last head in the database unreadable",
         play: unreadable_head,
     },
@@ -222,6 +234,55 @@ fn no_head_at_all(scene: &Scene) -> Result<(), String> {
     });
     fs::remove_file(copy.path("data/writ.head")).unwrap();
     copy.refuses_to_start("and no signed head")
+}
+
+/// An index that leaves everything out and says nothing of it, so that what it should find does not seem to be there.
+fn hollow_out(db: &Connection) {
+    let name = "stop_active";
+    let sql: String = db
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
+        .unwrap();
+    db.execute_batch(&format!("DROP INDEX {name}; {sql} AND id IS NULL; PRAGMA writable_schema = ON"))
+        .unwrap();
+    db.execute("UPDATE sqlite_schema SET sql = ?2 WHERE name = ?1", [name, &sql])
+        .unwrap();
+    let version: i64 = db.query_row("PRAGMA schema_version", [], |row| row.get(0)).unwrap();
+    db.execute_batch(&format!("PRAGMA writable_schema = OFF; PRAGMA schema_version = {}", version + 1))
+        .unwrap();
+}
+
+/// Everything is stopped, and the stop is hidden.
+fn stopped(copy: &Copy) {
+    writ(&["stop", "--everything", "--reason", "halt", "--config", &copy.config()]).ok();
+}
+
+fn hollow_live(scene: &Scene) -> Result<(), String> {
+    let live = live(scene);
+    stopped(&live.copy);
+    live.attack(hollow_out);
+    live.refuses(scene)?;
+    for option in ["--state", "--index"] {
+        must(&live.copy.own(&[option]), 2, "missing from index stop_active")?;
+    }
+    Ok(())
+}
+
+fn hollow(scene: &Scene) -> Result<(), String> {
+    let copy = scene.copy();
+    stopped(&copy);
+    let db = Connection::open(copy.database()).unwrap();
+    hollow_out(&db);
+    drop(db);
+    copy.refuses_to_start("missing from index stop_active")
+}
+
+fn unguarded(scene: &Scene) -> Result<(), String> {
+    let copy = scene.copy();
+    Connection::open(copy.database())
+        .unwrap()
+        .execute_batch("DROP TRIGGER event_stays")
+        .unwrap();
+    copy.refuses_to_start("the trigger event_stays of the schema is not there")
 }
 
 fn unreadable_head(scene: &Scene) -> Result<(), String> {

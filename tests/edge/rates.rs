@@ -280,11 +280,12 @@ async fn refusals_that_cannot_be_written_down_are_counted_on() {
     let world = limited("client_rate = 1\nclient_burst = 1").await;
     list(&world, "support-agent").await.expect(200);
     let file = rusqlite::Connection::open(&world.config.store).unwrap();
-    file.execute_batch("ALTER TABLE event RENAME TO gone").unwrap();
+    file.execute_batch("CREATE TRIGGER full BEFORE INSERT ON event BEGIN SELECT RAISE(ABORT, 'full'); END")
+        .unwrap();
     for _ in 0..3 {
         list(&world, "support-agent").await.refused(429, "rate_limited");
     }
-    file.execute_batch("ALTER TABLE gone RENAME TO event").unwrap();
+    file.execute_batch("DROP TRIGGER full").unwrap();
     world.clock.advance(Duration::from_secs(60));
     list(&world, "support-agent").await.expect(200);
     list(&world, "support-agent").await.refused(429, "rate_limited");

@@ -139,11 +139,14 @@ impl Verify {
                 };
                 let mut report = verify(&evidence, trust, &asked)?;
                 if self.index || self.state {
-                    let faults = if self.index {
+                    let mut faults = if self.index {
                         evidence.search_faults()
                     } else {
                         evidence.schema_faults()
                     }?;
+                    if faults.is_empty() && !self.index {
+                        faults = evidence.index_faults()?;
+                    }
                     report.findings.extend(faults.into_iter().map(|what| Finding {
                         fault: Fault::Tampered,
                         what,

@@ -111,13 +111,10 @@ pub(super) fn prepare(path: &Path) -> Result<(), OpenError> {
     refuse_newer(path, version)?;
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     if size < CHECK_BELOW {
-        let verdict: String = connection
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-            .map_err(explain)?;
-        if verdict != "ok" {
+        if let Some(why) = inconsistent(&connection, 1).map_err(explain)?.into_iter().next() {
             return Err(OpenError::Corrupt {
                 path: path.to_owned(),
-                why: verdict,
+                why,
             });
         }
     }
@@ -307,6 +304,13 @@ pub(super) fn schema(version: usize) -> rusqlite::Result<Connection> {
 
 /// The first version with a tree over the log.
 const SEALED: i32 = 7;
+
+/// Where tables and indexes do not say the same, at most so many.
+pub(super) fn inconsistent(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({limit})"))?;
+    let found: rusqlite::Result<Vec<String>> = statement.query_map([], |row| row.get(0))?.collect();
+    Ok(found?.into_iter().filter(|line| line != "ok").collect())
+}
 
 /// Settings of a connection that reads a file it does not trust.
 pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {

@@ -12,6 +12,7 @@ use super::clock::Watch;
 use super::failure::Failure;
 use super::identity::Identity;
 use super::seal::Seal;
+use super::shape::Shape;
 use super::writer::{Around, Ran};
 use crate::audit::tree::Hash;
 use crate::store::health::{FileState, LogState, Trouble};
@@ -22,6 +23,7 @@ pub(super) struct Keeper {
     identity: Identity,
     watch: Watch,
     seal: Seal,
+    shape: Shape,
     /// The last events could not be sealed.
     is_refused: bool,
     tools: Arc<Tools>,
@@ -35,6 +37,7 @@ impl Keeper {
             identity,
             watch: Watch::default(),
             seal,
+            shape: Shape::default(),
             is_refused: false,
             tools,
         }
@@ -54,6 +57,7 @@ impl Around for Keeper {
 
     fn first(&mut self, connection: &Connection) -> Result<Ran<()>, Failure> {
         self.tools.pulse.disk(free(&self.path));
+        self.shape.check(connection)?;
         if self.tools.reread_log.swap(false, Ordering::SeqCst) {
             let reread = self.seal.reread(connection, self.tools.clock.now());
             reread.inspect_err(|_| self.tools.reread_log.store(true, Ordering::SeqCst))?;

@@ -35,6 +35,7 @@ mod rows;
 mod seal;
 mod search;
 mod search_columns;
+mod shape;
 mod step;
 mod stop;
 mod sweep;
@@ -66,6 +67,7 @@ use self::pulse::Pulse;
 use self::readers::Readers;
 use self::rescue::Rescue;
 use self::seal::{Seal, SealError};
+use self::shape::Shape;
 use self::step::Step;
 use self::writer::Writer;
 use self::writer_mark::WriterMark;
@@ -575,6 +577,7 @@ fn opened_seal(path: &Path, log: LogFiles, clock: &dyn Clock) -> Result<Seal, Op
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(SealError::Sql);
     let tx = tx.map_err(failed)?;
+    Shape::default().check(&tx).map_err(failed)?;
     let mut seal = Seal::open(&tx, log, clock.now()).map_err(failed)?;
     // Before the commit: whoever finds the first head in the database finds it in the file too. If we die in between, the file holds the head
     // of what the database holds without one, and the next start makes the same.

@@ -37,6 +37,9 @@ pub(super) enum SealError {
         /// Where the head should be.
         file: String,
     },
+    /// What the tables and triggers are is not what this program made.
+    #[error("the database's schema was changed by something else: {0}; see `writ audit verify --help`")]
+    Schema(String),
     /// The last head cannot be read.
     #[error("the last head in the database, over {0} events, is no checkpoint: it was changed; see `writ audit verify --help`")]
     Unreadable(u64),
