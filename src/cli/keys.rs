@@ -18,7 +18,7 @@ use crate::domain::name::PrincipalId;
 use crate::setup;
 use crate::token::{KeyRing, RingKey, RootKeyId, Rotation};
 
-/// Make, replace and list the keys that credentials are signed with.
+/// Make, replace and list the keys that credentials are signed with, and with `--log` the key of the audit log.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  writ keys list --config work/writ.toml\n  writ keys rotate --config work/writ.toml")]
 pub(super) struct Keys {

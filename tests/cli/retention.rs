@@ -54,6 +54,13 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     let told = work.json(&["audit", "verify", "--openings"]);
     assert_eq!((&told["exit"], &told["pruned"]), (&0.into(), &4.into()), "{told}");
     assert!(work.run(&["audit", "verify"]).ok().contains("the events before 4"));
+    for (range, format) in [("0..2", "bundle"), ("1..5", "bundle"), ("0..2", "csv"), ("1..5", "jsonl")] {
+        let out = work.text("pruned-range");
+        let refused = work
+            .run(&["audit", "export", "--range", range, "--format", format, "--out", &out])
+            .refused(1);
+        assert!(refused.contains("pruned"), "{range} {format}: {refused}");
+    }
     let public = work.text("keys/log.pub");
     let told = writ(&["audit", "verify", &bundle, "--trust", &public, "--json"]).json();
     assert_eq!(told["events"], 4, "the bundle has them");

@@ -13,5 +13,5 @@ pub(crate) use check::check;
 pub(crate) use layout::WIDTH;
 pub use manifest::{ListedFile, Manifest, What};
 pub use read::Bundle;
-pub(crate) use write::sound_head;
 pub use write::{BundleError, Request, Written, write};
+pub(crate) use write::{missing, sound_head};

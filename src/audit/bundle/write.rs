@@ -28,6 +28,9 @@ pub enum BundleError {
     /// The log is not fit to be carried off.
     #[error("the log is not written out, since it does not verify: {0}; see `writ audit verify --help`")]
     Unsound(String),
+    /// The events before this one were pruned.
+    #[error("the log begins with event {0}: what was before it was pruned, and the bundle of that time has it")]
+    Pruned(u64),
     /// There is nothing to write.
     #[error("{0}")]
     Nothing(String),
@@ -214,12 +217,12 @@ fn range(source: &(impl LogSource + ?Sized), head: &SignedHead, (first, last): (
     let mut next = first;
     while next <= last {
         source.leaves(next, PAGE, &mut page)?;
-        if page.is_empty() {
-            return Err(missing(next));
+        if page.iter().next().is_none_or(|(seq, _)| seq != next) {
+            return Err(missing(source, next));
         }
         for (seq, leaf) in page.iter().take_while(|(seq, _)| *seq <= last) {
             if seq != next {
-                return Err(missing(next));
+                return Err(missing(source, next));
             }
             let leaf = checked(source, seq, leaf)?;
             lines.write(leaf)?;
@@ -247,8 +250,16 @@ fn range(source: &(impl LogSource + ?Sized), head: &SignedHead, (first, last): (
     Ok(last - first + 1)
 }
 
-fn missing(seq: u64) -> BundleError {
-    BundleError::Unsound(format!("event {seq} is missing"))
+/// Why this event is not there.
+pub(crate) fn missing(source: &(impl LogSource + ?Sized), seq: u64) -> BundleError {
+    let mut page = Page::default();
+    match source.leaves(0, 1, &mut page) {
+        Err(error) => error.into(),
+        Ok(()) => match page.iter().next() {
+            Some((first, _)) if seq < first => BundleError::Pruned(first),
+            _ => BundleError::Unsound(format!("event {seq} is missing")),
+        },
+    }
 }
 
 /// A case's events as lines, each with its receipt.
@@ -258,9 +269,9 @@ fn case(source: &(impl LogSource + ?Sized), head: &SignedHead, seqs: &[u64], dra
     let mut chain = CaseChain::default();
     for seq in seqs {
         source.leaves(*seq, 1, &mut page)?;
-        let (found, leaf) = page.iter().next().ok_or_else(|| missing(*seq))?;
+        let (found, leaf) = page.iter().next().ok_or_else(|| missing(source, *seq))?;
         if found != *seq {
-            return Err(missing(*seq));
+            return Err(missing(source, *seq));
         }
         let leaf = checked(source, *seq, leaf)?;
         let place = Brief::read(leaf).ok().and_then(|event| event.case);

@@ -2,7 +2,7 @@
 
 use super::Entry;
 use crate::audit::SignedHead;
-use crate::audit::bundle::{BundleError, What, sound_head};
+use crate::audit::bundle::{BundleError, What, missing, sound_head};
 use crate::audit::source::{LogSource, Nodes, PAGE, Page};
 use crate::audit::tree::{Hash, check_inclusion, prove_inclusion};
 
@@ -33,7 +33,7 @@ pub fn each(
             for seq in seqs {
                 source.leaves(*seq, 1, &mut page)?;
                 let found = page.iter().find(|(found, _)| found == seq);
-                let (seq, leaf) = found.ok_or_else(|| missing(*seq))?;
+                let (seq, leaf) = found.ok_or_else(|| missing(source, *seq))?;
                 give(seq, leaf)?;
             }
         }
@@ -41,12 +41,12 @@ pub fn each(
             let mut next = *first;
             while next <= *last {
                 source.leaves(next, PAGE, &mut page)?;
-                if page.is_empty() {
-                    return Err(missing(next));
+                if page.iter().next().is_none_or(|(seq, _)| seq != next) {
+                    return Err(missing(source, next));
                 }
                 for (seq, leaf) in page.iter().take_while(|(seq, _)| seq <= last) {
                     if seq != next {
-                        return Err(missing(next));
+                        return Err(missing(source, next));
                     }
                     give(seq, leaf)?;
                     next += 1;
@@ -55,10 +55,4 @@ pub fn each(
         }
     }
     Ok((head, count))
-}
-
-fn missing(seq: u64) -> BundleError {
-    BundleError::Unsound(format!(
-        "event {seq} is not there; if it was pruned, the bundle of that time has it"
-    ))
 }
