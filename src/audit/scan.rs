@@ -90,8 +90,14 @@ fn is_computed(value: &str) -> bool {
 /// Nothing that is looked for is shorter.
 const SHORTEST: usize = 10;
 
-/// First letters, and how many letters and digits follow at least.
+/// First letters, and how many letters and digits follow at least. Where they are all small, capitals are the same.
 const SECRETS: &[(&str, usize)] = &[
+    ("sk_sandbox_", 4),
+    ("rk_sandbox_", 4),
+    ("pk_live_", 4),
+    ("pk_test_", 4),
+    ("sk-ant-", 8),
+    ("sk-proj-", 8),
     ("sk_live_", 4),
     ("sk_test_", 4),
     ("rk_live_", 4),
@@ -126,7 +132,13 @@ const SECRETS: &[(&str, usize)] = &[
 ];
 
 fn has_secret(text: &str) -> bool {
+    let small = text.to_ascii_lowercase();
     SECRETS.iter().any(|(first, least)| {
+        let text = if first.bytes().any(|b| b.is_ascii_uppercase()) {
+            text
+        } else {
+            &small
+        };
         text.match_indices(first).any(|(at, _)| {
             let before = text.get(..at).and_then(|before| before.bytes().next_back());
             let after = text.get(at + first.len()..).unwrap_or_default();
@@ -199,6 +211,8 @@ const CARD: std::ops::RangeInclusive<usize> = 13..=19;
 
 /// Groups of digits with at most one mark between them, from whichever group on they make up a card's number.
 fn has_card_number(text: &str) -> bool {
+    /// So many marks may stand between two groups.
+    const MARKS: u32 = 3;
     if text.chars().filter(|c| digit(*c).is_some()).count() < *CARD.start() {
         return false;
     }
@@ -208,7 +222,7 @@ fn has_card_number(text: &str) -> bool {
     let shown = masked(text);
     for c in shown.chars().chain(['\n']) {
         if let Some(digit) = digit(c) {
-            if gap > 1 {
+            if gap > MARKS {
                 groups.clear();
             }
             gap = 0;
@@ -221,7 +235,7 @@ fn has_card_number(text: &str) -> bool {
                 return true;
             }
         }
-        gap = if is_mark(c) { gap + 1 } else { usize::MAX / 2 };
+        gap = if is_mark(c) { gap + 1 } else { u32::MAX / 2 };
         // Nobody writes a number in more groups.
         if groups.len() > 19 {
             groups.remove(0);
@@ -352,6 +366,8 @@ mod tests {
             "4111_1111_1111_1111",
             "4111:1111:1111:1111",
             "41 11 11 11 11 11 11 11",
+            "4111--1111--1111--1111",
+            "4111-.1111 - 1111-.1111",
             "4111\u{a0}1111\u{2009}1111\u{2013}1111",
             "４１１１１１１１１１１１１１１１",
             "٤١١١١١١١١١١١١١١١",
@@ -402,6 +418,19 @@ mod tests {
             "everything.that.is.known",
         ] {
             assert_eq!(scan(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_by_its_first_letters_in_either_case() {
+        for secret in [
+            "sk_live_51abcd",
+            "SK_LIVE_51ABCD",
+            "case-rk_sandbox_51abcd",
+            "sk-ant-api03-abcdefgh",
+            "Pk_Test_51abcd",
+        ] {
+            assert_eq!(scan(secret), Some(Hit::Secret), "{secret}");
         }
     }
 

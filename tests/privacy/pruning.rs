@@ -74,6 +74,17 @@ async fn what_is_held_and_the_last_event_stay_and_nothing_else_deletes_an_event(
         !serde_json::to_string(&told).unwrap().contains("dispute"),
         "the words are committed to: {told:?}"
     );
+    // The table alone lifts nothing.
+    assert_eq!(by_hand("UPDATE hold SET released_at = 1 WHERE released_at IS NULL"), Ok(1));
+    let refused = store.prune(world.op(), order(4)).await.unwrap_err();
+    assert!(refused.to_string().contains("stands in the log"), "{refused}");
+    let vandal = rusqlite::Connection::open(&world.file).unwrap();
+    vandal
+        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+        .unwrap();
+    vandal
+        .execute("UPDATE hold SET released_at = NULL WHERE released_at = 1", [])
+        .unwrap();
     store.release(world.op(), case).await.unwrap();
     assert_eq!(store.prune(world.op(), order(4)).await.unwrap(), (0, 5));
     assert!(by_hand("DELETE FROM event WHERE seq = 6").is_err(), "what is not pruned stays");

@@ -46,6 +46,7 @@ pub(super) fn prune(step: &mut Step<'_>, prune: &Prune) -> Result<u64, Failure> 
     if let Some(hold) = held {
         return Err(Rejection::Held(u64::try_from(hold).unwrap_or(0)).into());
     }
+    holds_as_told(step)?;
     let root = Edge::read(prune.to + 1, &Nodes(step.connection)).and_then(|edge| edge.root());
     let root = root.map_err(|error| Failure::Corrupt(format!("the tree over the log has no root at {}: {error}", prune.to + 1)))?;
     keep_case_tails(step, prune.to)?;
@@ -60,6 +61,26 @@ pub(super) fn prune(step: &mut Step<'_>, prune: &Prune) -> Result<u64, Failure> 
         ..event
     })?;
     Ok(from)
+}
+
+/// What the log says is held must be held by the table too, in the same words: whoever writes to the table alone lifts no hold.
+fn holds_as_told(step: &Step<'_>) -> Result<(), Failure> {
+    let lifted = rows::opt_value::<i64>(
+        step.connection,
+        "WITH told AS (SELECT seq, json_extract(body, '$.type') AS type, json_extract(body, '$.hold.id') AS id,
+                json_extract(body, '$.hold.case_id') AS case_id, json_extract(body, '$.hold.from') AS first, json_extract(body, '$.hold.to') AS last
+            FROM event NOT INDEXED WHERE json_extract(body, '$.type') IN (:held, :released))
+         SELECT held.id FROM told held WHERE held.type = :held
+            AND NOT EXISTS (SELECT 1 FROM told later WHERE later.type = :released AND later.id = held.id AND later.seq > held.seq)
+            AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.id = held.id AND h.released_at IS NULL
+                AND h.case_id IS held.case_id AND h.first IS held.first AND h.last IS held.last) LIMIT 1",
+        named_params! { ":held": Note::RetentionHeld.as_str(), ":released": Note::RetentionReleased.as_str() },
+    )?;
+    lifted.map_or(Ok(()), |id| {
+        Err(Failure::Corrupt(format!(
+            "hold {id} stands in the log and nothing there lifts it, and the table of holds says otherwise: nothing is pruned"
+        )))
+    })
 }
 
 /// The last of each case's events that goes is remembered, so that the case's next event names it.
