@@ -16,7 +16,7 @@ use crate::audit::bundle::Bundle;
 use crate::audit::source::SourceError;
 use crate::audit::vault::Vault;
 use crate::audit::verify::{
-    Asked, EXIT_NO_KEY, EXIT_UNREADABLE, Fault, Finding, OutsideHead, Report, StateTables, Verdict, verify, verify_bundle, verify_lines,
+    Asked, EXIT_NO_KEY, EXIT_UNREADABLE, Fault, OutsideHead, Report, StateTables, Verdict, verify, verify_bundle, verify_lines,
     verify_receipt,
 };
 use crate::audit::{Receipt, TrustPolicy, VerifierKey};
@@ -102,7 +102,9 @@ impl Verify {
             .clone()
             .or_else(|| files.as_ref().filter(|_| self.vkey.is_empty()).map(|files| files.public()));
         let own_head = files.as_ref().filter(|_| self.what.is_none()).map(|files| files.head.clone());
-        let against: Vec<PathBuf> = self.against.iter().cloned().chain(own_head.filter(|head| head.exists())).collect();
+        let is_gone = |head: &PathBuf| matches!(head.try_exists(), Ok(false));
+        let (gone, own_head) = (own_head.clone().filter(is_gone), own_head.filter(|head| !is_gone(head)));
+        let against: Vec<PathBuf> = self.against.iter().cloned().chain(own_head).collect();
         if matches!(kind, Kind::Directory) {
             outside(&what, trust_file.iter().chain(&against))?;
         }
@@ -116,7 +118,15 @@ impl Verify {
             case: self.case.clone(),
             state: None,
         };
-        let report = self.report(&what, &kind, &trust, &mut asked).map_err(unreadable)?;
+        let mut report = self.report(&what, &kind, &trust, &mut asked).map_err(unreadable)?;
+        // The first process on a log writes its head file after the head: looked for once more, it is there.
+        if let Some(head) = gone.filter(|head| is_gone(head) && report.origin.is_some()) {
+            let what = format!(
+                "the head file {} is not there, and the log has had one since its first head: whoever takes a log back removes it",
+                head.display()
+            );
+            report.find(Fault::RolledBack, what);
+        }
         context.out.answer(&value(&report), |out| text(&report, out))?;
         match report.verdict().exit() {
             0 => Ok(()),
@@ -144,19 +154,13 @@ impl Verify {
                     } else {
                         evidence.schema_faults()
                     }?;
-                    report.findings.extend(faults.into_iter().map(|what| Finding {
-                        fault: Fault::Tampered,
-                        what,
-                    }));
+                    faults.into_iter().for_each(|what| report.find(Fault::Tampered, what));
                 }
                 if self.openings {
                     let vault = self.vault()?;
                     let (seen, wrong) = evidence.openings(vault.as_ref())?;
                     report.openings = Some(seen);
-                    report.findings.extend(wrong.into_iter().map(|what| Finding {
-                        fault: Fault::Incomplete,
-                        what,
-                    }));
+                    wrong.into_iter().for_each(|what| report.find(Fault::Incomplete, what));
                 }
                 Ok(report)
             }
