@@ -40,7 +40,7 @@ pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &Tr
                 Fault::RolledBack,
                 format!("{from} shows another history of the first {size} events: it was rewritten"),
             );
-        } else if size == head.size() {
+        } else if size == head.size() && size > 0 {
             report.anchors.push(Anchor {
                 what: from.clone(),
                 size,
@@ -76,7 +76,7 @@ fn cosigned(head: &SignedHead, trust: &TrustPolicy, asked: &Asked<'_>, report: &
         .filter(|(_, at)| oldest.is_none_or(|oldest| *at >= oldest))
         .collect();
     let keys: Vec<&VerifierKey> = fresh.iter().map(|(key, _)| *key).collect();
-    if !trust.is_met_by(&keys) {
+    if head.size() == 0 || !trust.is_met_by(&keys) {
         return report.find(
             Fault::RolledBack,
             "the checkpoint has not the signatures of as many witnesses as must sign, or they are too old",

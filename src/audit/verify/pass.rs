@@ -31,7 +31,7 @@ pub(super) struct Pass<'a, S: ?Sized> {
     /// The root at the size of each anchor.
     roots: Vec<(u64, Hash)>,
     /// The last head that a key of the log has signed.
-    signed: u64,
+    signed: Option<u64>,
     last_time: Option<Timestamp>,
     replay: Option<Replay>,
     is_changed: bool,
@@ -78,7 +78,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             witnessed: None,
             fresh: None,
             roots: Vec::new(),
-            signed: 0,
+            signed: None,
             last_time: None,
             replay: asked.state.is_some().then(Replay::default),
             is_changed: false,
@@ -337,7 +337,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             return;
         }
         match self.epochs.head(head) {
-            Ok(Standing::Signed) => self.signed = size,
+            Ok(Standing::Signed) => self.signed = Some(size),
             Ok(Standing::Before) => {}
             Err(why) => self.report.find(Fault::Tampered, format!("the head over {size} events: {why}")),
         }
@@ -349,7 +349,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
                     .find(Fault::Tampered, format!("the head over {size} events: a witness's line: {error}"));
             }
         };
-        if !self.trust.has_quorum() {
+        // A signature over no events vouches for none.
+        if !self.trust.has_quorum() || size == 0 {
             return;
         }
         let keys = |since: Option<Timestamp>| -> Vec<&VerifierKey> {
@@ -423,7 +424,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
         if size < latest.size() {
             let missing = format!("the latest head covers {} events and {size} are there", latest.size());
             self.report.find(Fault::Incomplete, missing);
-        } else if self.signed < latest.size() && !self.report.has(Fault::Tampered) {
+        } else if self.signed.is_none_or(|signed| signed < latest.size()) && !self.report.has(Fault::Tampered) {
             let why = self.epochs.vouch(latest).err();
             let why = why.map_or_else(|| "it is not kept with the others".to_owned(), |(_, why)| why);
             self.report
@@ -465,6 +466,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
                 Fault::RolledBack,
                 format!("{from} shows another history of the first {size} events: it was rewritten"),
             ),
+            // Every log begins with no events: that shows nothing of this one.
+            Some(_) if size == 0 => {}
             Some(_) => self.report.anchors.push(Anchor {
                 what: from.clone(),
                 size,
