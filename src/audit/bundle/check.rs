@@ -8,7 +8,7 @@ use std::path::Path;
 use ring::digest::{Context, SHA256};
 
 use super::dir::hex;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, What};
 use super::read::Bundle;
 use crate::audit::SignedHead;
 use crate::audit::source::SourceError;
@@ -45,6 +45,9 @@ pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Res
         );
         return Ok(());
     };
+    if let Some(why) = contradiction(list) {
+        tell(Fault::Tampered, format!("{} contradicts itself: {why}", Manifest::FILE));
+    }
     let mut found = BTreeMap::new();
     walk(dir, dir, &mut found)?;
     found.remove(Manifest::FILE);
@@ -74,6 +77,20 @@ pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Res
         );
     }
     Ok(())
+}
+
+/// What of the list cannot be true, whatever the files are.
+fn contradiction(list: &Manifest) -> Option<String> {
+    let (events, size) = (list.events, list.size);
+    match &list.what {
+        What::Case { case_id, .. } if events == 0 => Some(format!("it is of the case {}, with no event of it", escaped(case_id))),
+        What::Case { .. } if events > size => Some(format!("it names {events} events of the log's {size}")),
+        What::Case { .. } => None,
+        What::Range { first, last } | What::Time { first, last, .. } => {
+            let is_there = first <= last && *last < size && events == last - first + 1;
+            (!is_there).then(|| format!("it names {events} events, those from {first} to {last} of the log's {size}"))
+        }
+    }
 }
 
 /// The length and hash of every file below.

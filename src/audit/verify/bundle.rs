@@ -109,6 +109,10 @@ fn verify_case(
         }
         line = last + 1;
     }
+    if report.events == 0 {
+        report.find(Fault::Incomplete, format!("no event of the case {case_id} is there"));
+        return Ok(report);
+    }
     report.case.push(CaseSeen {
         case_id: case_id.to_owned(),
         tenant: tenant.map(str::to_owned),
