@@ -8,7 +8,7 @@ use crate::audit::brief::{Brief, CaseChain};
 use crate::audit::bundle::{self, Bundle, What};
 use crate::audit::source::{LogSource as _, PAGE, Page};
 use crate::audit::tree::{Hash, check_inclusion};
-use crate::audit::{Receipt, SignedHead};
+use crate::audit::{Event, Receipt, SignedHead};
 
 /// Verifies a directory.
 ///
@@ -39,7 +39,7 @@ pub fn verify_bundle(bundle: &Bundle, trust: &TrustPolicy, asked: &Asked<'_>) ->
         );
     }
     bundle::check(bundle, |fault, what| report.find(fault, what))?;
-    Ok(report)
+    report.settled()
 }
 
 /// Events that stand there twice, as lines and as tiles, must be the same.
@@ -136,6 +136,9 @@ fn one(
         Ok(event) => event,
         Err(why) => return Ok(Err((Fault::Tampered, why))),
     };
+    if event.v > u64::from(Event::VERSION) {
+        report.newer(event.seq, event.v);
+    }
     let (seq, hash) = (event.seq, Hash(of_leaf(leaf)));
     if report.last.is_some_and(|last| last >= seq) {
         return Ok(Err((

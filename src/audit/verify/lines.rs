@@ -50,7 +50,7 @@ pub fn verify_lines(path: &Path, trust: &TrustPolicy, asked: &Asked<'_>) -> Resu
         },
         lines,
     };
-    Pass::new(&source, trust, asked).run()
+    Pass::new(&source, trust, asked).run()?.settled()
 }
 
 impl LogSource for Headed {

@@ -57,7 +57,7 @@ impl Asked<'_> {
 /// # Errors
 /// [`SourceError`] if it cannot be read, which says nothing about whether it is good.
 pub fn verify(source: &(impl LogSource + ?Sized), trust: &TrustPolicy, asked: &Asked<'_>) -> Result<Report, SourceError> {
-    pass::Pass::new(source, trust, asked).run()
+    pass::Pass::new(source, trust, asked).run()?.settled()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::range::{CompactRange, of_leaf};
 use super::report::{Anchor, CaseSeen, Fault, Report};
 use super::state::Replay;
 use super::{Asked, HEADS, NODES};
-use crate::audit::brief::Brief;
+use crate::audit::brief::{Brief, newer};
 use crate::audit::source::{KeptHead, LogSource, Nodes, PAGE, Page, SourceError};
 use crate::audit::tree::{Edge, Hash, Node};
 use crate::audit::{Event, Note, SignedHead, TrustPolicy, VerifierKey};
@@ -165,18 +165,21 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     fn event(&mut self, seq: u64, leaf: &[u8]) -> Result<(), SourceError> {
         let hash = of_leaf(leaf);
         let event = match Brief::read(leaf) {
-            Ok(event) if event.v > Event::VERSION => {
-                return Err(SourceError(format!(
-                    "event {seq} is of version {}, which this program does not know: take the newer program",
-                    event.v
-                )));
-            }
             Ok(event) => Some(event),
             Err(why) => {
-                self.report.find(Fault::Tampered, format!("event {seq}: {why}"));
+                if newer(leaf).is_none() {
+                    self.report.find(Fault::Tampered, format!("event {seq}: {why}"));
+                }
                 None
             }
         };
+        // Its bytes are hashed like any other's: a number in them does not excuse what was changed.
+        if event.as_ref().is_none_or(|event| event.v > u64::from(Event::VERSION))
+            && let Some(version) = newer(leaf)
+        {
+            self.report.newer(seq, version);
+            self.replay = None;
+        }
         if let Some(event) = event {
             if event.seq != seq {
                 self.report
