@@ -114,7 +114,7 @@ impl CaseChain {
             };
         };
         self.n = place.n;
-        if place.n != before.n + 1 {
+        if before.n.checked_add(1) != Some(place.n) {
             return Err(format!(
                 "it is number {} of its case and follows number {}: events of the case are missing between them",
                 place.n, before.n

@@ -1,10 +1,12 @@
 //! Verifying a head by itself, where not the whole tree is at hand, and a receipt under it.
 
 use super::epochs::Epochs;
+use super::pass::too_large;
 use super::report::{Anchor, Fault, KeySpan, Report};
 use super::{Asked, TrustPolicy};
 use crate::audit::brief::Brief;
 use crate::audit::checkpoint::CheckpointError;
+use crate::audit::tree::{MAX_SIZE, check_inclusion, leaf_hash};
 use crate::audit::{Receipt, SignedHead, VerifierKey};
 
 /// Verifies the signatures on a head, and compares it with the anchors as far as that goes without the tree.
@@ -21,6 +23,10 @@ pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &Tr
     report.size = head.size();
     report.root = Some(head.root().to_string());
     report.heads = 1;
+    if head.size() > MAX_SIZE {
+        report.find(Fault::Tampered, too_large(head.size()));
+        return report;
+    }
     match head.signers(trust.logs()) {
         Ok(signers) => report.keys.extend(signers.iter().map(|key| KeySpan {
             key: key.to_string(),
@@ -108,15 +114,14 @@ pub fn verify_receipt(receipt: &Receipt, event: &[u8], trust: &TrustPolicy, aske
         Err(why) => report.find(Fault::Tampered, format!("the event: {why}")),
     }
     (report.events, report.first, report.last) = (1, Some(receipt.index), Some(receipt.index));
-    let shown = crate::audit::tree::check_inclusion(
-        &receipt.proof,
-        receipt.head.size(),
-        receipt.head.root(),
-        receipt.index,
-        crate::audit::tree::leaf_hash(event),
-    );
+    // A root that nobody has vouched for shows nothing, whatever leads to it.
+    if report.keys.is_empty() {
+        return report;
+    }
+    let (size, root) = (receipt.head.size(), receipt.head.root());
+    let shown = check_inclusion(&receipt.proof, size, root, receipt.index, leaf_hash(event));
     if shown.is_err() {
-        let (index, size) = (receipt.index, receipt.head.size());
+        let index = receipt.index;
         report.find(
             Fault::Tampered,
             format!("the receipt does not show that this event is number {index} of the log's {size}"),

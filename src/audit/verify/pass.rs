@@ -10,7 +10,7 @@ use super::state::Replay;
 use super::{Asked, HEADS, NODES};
 use crate::audit::brief::{Brief, newer};
 use crate::audit::source::{KeptHead, LogSource, Nodes, PAGE, Page, SourceError};
-use crate::audit::tree::{Edge, Hash, Node};
+use crate::audit::tree::{Edge, Hash, MAX_SIZE, Node};
 use crate::audit::{Event, Note, SignedHead, TrustPolicy, VerifierKey};
 use crate::domain::time::Timestamp;
 
@@ -91,6 +91,10 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     pub(super) fn run(mut self) -> Result<Report, SourceError> {
         let size = self.source.size()?;
         let Some(latest) = self.latest(size)? else { return Ok(self.report) };
+        if latest.size() > MAX_SIZE {
+            self.report.find(Fault::Tampered, too_large(latest.size()));
+            return Ok(self.report);
+        }
         let end = size.max(latest.size());
         let (first, until) = self.source.held()?;
         let mut page = Page::default();
@@ -402,8 +406,9 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     fn pruned(&mut self) -> Result<(), SourceError> {
         let (first, _) = self.source.held()?;
         if let Some((to, root)) = &self.pruned {
-            let still = Edge::read(to + 1, &Nodes(self.source)).and_then(|edge| edge.root());
-            if !still.is_ok_and(|still| still.to_string() == *root) {
+            let size = to.checked_add(1).filter(|size| *size <= self.range.size());
+            let still = size.and_then(|size| Edge::read(size, &Nodes(self.source)).and_then(|edge| edge.root()).ok());
+            if still.is_none_or(|still| still.to_string() != *root) {
                 let what = format!("the tree does not have the root that the log names for the events up to {to}, which it pruned");
                 self.report.find(Fault::Tampered, what);
             }
@@ -509,6 +514,11 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
         });
         self.report.anchors.extend(anchors);
     }
+}
+
+/// What a head over so many events is.
+pub(super) fn too_large(size: u64) -> String {
+    format!("its head is over {size} events, which are more than any log has")
 }
 
 fn report_at(report: &mut Report, seq: u64, why: String) {
