@@ -18,7 +18,7 @@ pub fn verify_bundle(bundle: &Bundle, trust: &TrustPolicy, asked: &Asked<'_>) ->
     if bundle.lacks_manifest() {
         // Without its list nobody knows what it should hold.
         let mut report = Report::default();
-        bundle::check(bundle, |fault, what| report.find(fault, what))?;
+        bundle::check(bundle, report.events, |fault, what| report.find(fault, what))?;
         return Ok(report);
     }
     let mut report = match bundle.manifest().map(|list| &list.what) {
@@ -38,7 +38,7 @@ pub fn verify_bundle(bundle: &Bundle, trust: &TrustPolicy, asked: &Asked<'_>) ->
             format!("it should hold {} events, and {there} are there", list.events),
         );
     }
-    bundle::check(bundle, |fault, what| report.find(fault, what))?;
+    bundle::check(bundle, report.events, |fault, what| report.find(fault, what))?;
     report.settled()
 }
 

@@ -405,7 +405,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     /// What the whole log does not hold any more it must have said itself, with the root that still stands.
     fn pruned(&mut self) -> Result<(), SourceError> {
         let (first, _) = self.source.held()?;
-        if let Some((to, root)) = &self.pruned {
+        // Lines alone have no tree to be compared.
+        if let Some((to, root)) = self.pruned.as_ref().filter(|_| self.source.keeps_level(0)) {
             let size = to.checked_add(1).filter(|size| *size <= self.range.size());
             let still = size.and_then(|size| Edge::read(size, &Nodes(self.source)).and_then(|edge| edge.root()).ok());
             if still.is_none_or(|still| still.to_string() != *root) {
