@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::audit::source::{Page, SourceError};
 
@@ -37,17 +37,6 @@ impl Lines {
             first,
             open: RefCell::new(None),
         }
-    }
-
-    /// How many lines there are.
-    pub(crate) fn count(path: &Path) -> Result<u64, SourceError> {
-        let lines = Self::of(path.to_owned(), 0);
-        let mut open = lines.begun()?;
-        let mut count = 0;
-        while lines.line(&mut open)? {
-            count += 1;
-        }
-        Ok(count)
     }
 
     fn begun(&self) -> Result<Open, SourceError> {

@@ -1,5 +1,6 @@
 //! Verifying a head by itself, where not the whole tree is at hand, and a receipt under it.
 
+use super::anchor::OutsideHead;
 use super::epochs::Epochs;
 use super::pass::too_large;
 use super::report::{Anchor, Fault, KeySpan, Report};
@@ -38,27 +39,24 @@ pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &Tr
     cosigned(head, trust, asked, &mut report);
     let epochs = Epochs::new(trust.logs());
     for anchor in &asked.anchors {
-        let (from, size) = (&anchor.from, anchor.head.size());
-        if let Err((fault, why)) = epochs.vouch(&anchor.head) {
-            report.find(fault, format!("{from}: {why}"));
-        } else if size == head.size() && anchor.head.root() != head.root() {
-            report.find(
-                Fault::RolledBack,
-                format!("{from} shows another history of the first {size} events: it was rewritten"),
+        let too_little = |_: u64| {
+            let why = format!(
+                "there is too little of the tree over {} events to be compared with {}: verify the log, or a bundle of a range",
+                head.size(),
+                anchor.from
             );
-        } else if size == head.size() && size > 0 {
-            report.anchors.push(Anchor {
-                what: from.clone(),
-                size,
-                at: None,
-            });
+            (Fault::Incomplete, why)
+        };
+        let root = |size: u64| (size == head.size()).then(|| head.root());
+        // Of several the one that can be compared.
+        let is_same = |other: &&SignedHead| other.size() == head.size() && epochs.is_signed(other);
+        let same: Vec<SignedHead> = anchor.heads().iter().filter(is_same).cloned().collect();
+        let comparable = if same.is_empty() {
+            anchor.clone()
         } else {
-            let what = format!(
-                "there is too little of the tree over {} events to be compared with {from}, over {size}: verify the log, or a bundle of a range",
-                head.size()
-            );
-            report.find(Fault::Incomplete, what);
-        }
+            OutsideHead::new(anchor.from.clone(), same)
+        };
+        comparable.compare(&epochs, root, too_little, &mut report);
     }
     report
 }

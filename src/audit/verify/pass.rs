@@ -1,6 +1,8 @@
 //! One pass over a log, from the first event to the last: every leaf is hashed from its bytes, every root is recomputed, and everything that was signed
 //! is compared on the way. It keeps the right edge of the tree and what is numbered, never the events.
 
+use std::collections::{HashMap, HashSet};
+
 use super::anchor::OutsideHead;
 use super::counters::Counters;
 use super::epochs::{Epochs, Standing};
@@ -29,7 +31,9 @@ pub(super) struct Pass<'a, S: ?Sized> {
     witnessed: Option<Witnessed>,
     fresh: Option<u64>,
     /// The root at the size of each anchor.
-    roots: Vec<(u64, Hash)>,
+    roots: HashMap<u64, Hash>,
+    /// The sizes of the anchors.
+    sizes: HashSet<u64>,
     /// The last head that a key of the log has signed.
     signed: Option<u64>,
     last_time: Option<Timestamp>,
@@ -77,7 +81,13 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             heads: HeadStream::default(),
             witnessed: None,
             fresh: None,
-            roots: Vec::new(),
+            roots: HashMap::new(),
+            sizes: asked
+                .anchors
+                .iter()
+                .flat_map(|anchor| anchor.heads())
+                .map(SignedHead::size)
+                .collect(),
             signed: None,
             last_time: None,
             replay: asked.state.is_some().then(Replay::default),
@@ -306,8 +316,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     /// Compares whatever was signed for this size.
     fn at_size(&mut self) -> Result<(), SourceError> {
         let size = self.range.size();
-        if self.asked.anchors.iter().any(|anchor| anchor.head.size() == size) {
-            self.roots.push((size, self.range.root()));
+        if self.sizes.contains(&size) {
+            self.roots.insert(size, self.range.root());
         }
         while let Some(kept) = self.heads.upto(self.source, size)? {
             self.report.heads += 1;
@@ -461,28 +471,13 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     }
 
     fn anchor(&mut self, anchor: &OutsideHead) {
-        let (from, size) = (&anchor.from, anchor.head.size());
-        if let Err((fault, why)) = self.epochs.vouch(&anchor.head) {
-            return self.report.find(fault, format!("{from}: {why}"));
-        }
-        let there = self.range.size();
-        match self.roots.iter().find(|(of, _)| *of == size) {
-            None => self.report.find(
-                Fault::RolledBack,
-                format!("the log has {there} events, and {from} shows that it had {size}: it was taken back"),
-            ),
-            Some((_, root)) if *root != anchor.head.root() => self.report.find(
-                Fault::RolledBack,
-                format!("{from} shows another history of the first {size} events: it was rewritten"),
-            ),
-            // Every log begins with no events: that shows nothing of this one.
-            Some(_) if size == 0 => {}
-            Some(_) => self.report.anchors.push(Anchor {
-                what: from.clone(),
-                size,
-                at: None,
-            }),
-        }
+        let (from, there, roots) = (&anchor.from, self.range.size(), &self.roots);
+        let taken_back = |size: u64| {
+            let why = format!("the log has {there} events, and {from} shows that it had {size}: it was taken back");
+            (Fault::RolledBack, why)
+        };
+        let root = |size: u64| roots.get(&size).copied();
+        anchor.compare(&self.epochs, root, taken_back, &mut self.report);
     }
 
     fn witnesses(&mut self) {

@@ -278,10 +278,7 @@ fn a_head_from_outside_must_be_of_this_history_and_by_a_known_key() {
     let foreign = SignedHead::sign(4, short.edge.root().unwrap(), &[&key(2)]).unwrap();
     let (log, short) = (log.signed(), short.signed());
     let against = |log: &Memory, head: &SignedHead| {
-        let anchor = OutsideHead {
-            from: "kept".to_owned(),
-            head: head.clone(),
-        };
+        let anchor = OutsideHead::new("kept".to_owned(), vec![head.clone()]);
         log.verify(&trust(), |asked| asked.anchors.push(anchor))
     };
     let good = against(&log, &old);
