@@ -74,16 +74,12 @@ fn cosigned(head: &SignedHead, trust: &TrustPolicy, asked: &Asked<'_>, report: &
         Ok(cosigners) => cosigners,
         Err(error) => return report.find(Fault::Tampered, format!("the checkpoint: a witness's line: {error}")),
     };
-    let oldest = asked.oldest();
-    let fresh: Vec<_> = cosigners
-        .iter()
-        .filter(|(_, at)| oldest.is_none_or(|oldest| *at >= oldest))
-        .collect();
+    let fresh: Vec<_> = cosigners.iter().filter(|(_, at)| asked.is_fresh(*at)).collect();
     let keys: Vec<&VerifierKey> = fresh.iter().map(|(key, _)| *key).collect();
     if head.size() == 0 || !trust.is_met_by(&keys) {
         return report.find(
             Fault::RolledBack,
-            "the checkpoint has not the signatures of as many witnesses as must sign, or they are too old",
+            "the checkpoint has not the signatures of as many witnesses as must sign, or they are too old, or from times that are yet to come",
         );
     }
     report.anchors.extend(fresh.iter().map(|(key, at)| Anchor {

@@ -370,16 +370,14 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
         if !self.trust.has_quorum() || size == 0 {
             return;
         }
-        let keys = |since: Option<Timestamp>| -> Vec<&VerifierKey> {
-            let fresh = cosigners.iter().filter(|(_, at)| since.is_none_or(|since| *at >= since));
-            fresh.map(|(key, _)| *key).collect()
-        };
-        if self.trust.is_met_by(&keys(None)) {
+        let all: Vec<&VerifierKey> = cosigners.iter().map(|(key, _)| *key).collect();
+        if self.trust.is_met_by(&all) {
             self.witnessed = Some(Witnessed {
                 size,
                 by: cosigners.iter().map(|(key, at)| (key.name().to_string(), *at)).collect(),
             });
-            if self.trust.is_met_by(&keys(self.asked.oldest())) {
+            let fresh = cosigners.iter().filter(|(_, at)| self.asked.is_fresh(*at));
+            if self.trust.is_met_by(&fresh.map(|(key, _)| *key).collect::<Vec<_>>()) {
                 self.fresh = Some(size);
             }
         }
@@ -483,9 +481,12 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     fn witnesses(&mut self) {
         let age = self.asked.max_age.map(|age| age.as_secs()).unwrap_or_default();
         if !self.trust.has_quorum() {
-            if let Some(oldest) = self.asked.oldest()
-                && self.last_time.is_none_or(|at| at < oldest)
-            {
+            let is_fresh = self.last_time.map_or(self.asked.max_age.is_none(), |at| self.asked.is_fresh(at));
+            let is_early = self.last_time.is_some_and(|at| at > self.asked.now);
+            if !is_fresh && is_early {
+                let why = "its last event is of a time that is yet to come, by its own clock: that does not show that it is fresh";
+                self.report.find(Fault::RolledBack, why);
+            } else if !is_fresh {
                 self.report.find(
                     Fault::RolledBack,
                     format!("its last event is older than {age} s, by its own clock: it stands still, or its end was cut off"),
