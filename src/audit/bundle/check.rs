@@ -95,7 +95,6 @@ pub(crate) fn check(bundle: &Bundle, events: u64, mut tell: impl FnMut(Fault, St
 fn contradiction(list: &Manifest) -> Option<String> {
     let (events, size) = (list.events, list.size);
     match &list.what {
-        What::Case { case_id, .. } if events == 0 => Some(format!("it is of the case {}, with no event of it", escaped(case_id))),
         What::Case { .. } if events > size => Some(format!("it names {events} events of the log's {size}")),
         What::Case { .. } => None,
         What::Range { first, last } | What::Time { first, last, .. } => {
