@@ -34,6 +34,10 @@ pub(super) fn verify_head(head: &Result<SignedHead, CheckpointError>, trust: &Tr
             from: head.size(),
             until: None,
         })),
+        Err(error @ CheckpointError::Unsigned) => report.find(
+            Fault::Tampered,
+            format!("the checkpoint: {error}; if the log's key was replaced, name the new one too: only the log, or a range of it, tells of its keys"),
+        ),
         Err(error) => report.find(Fault::Tampered, format!("the checkpoint: {error}")),
     }
     cosigned(head, trust, asked, &mut report);
