@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::event::Event;
 use super::tree::Hash;
 use crate::domain::digest::Digest;
 
@@ -13,7 +14,7 @@ pub(crate) type Text<'e> = Cow<'e, str>;
 /// An event, in part.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Brief<'e> {
-    pub(crate) v: u8,
+    pub(crate) v: u64,
     pub(crate) seq: u64,
     #[serde(borrow)]
     pub(crate) time: Text<'e>,
@@ -67,6 +68,18 @@ pub(crate) struct CaseMark<'e> {
     pub(crate) previous: Option<Text<'e>>,
 }
 
+/// The version of an event, whatever else is in it.
+#[derive(Deserialize)]
+struct Version {
+    v: u64,
+}
+
+/// The version that these bytes claim, if it is one that this program does not know.
+pub(crate) fn newer(leaf: &[u8]) -> Option<u64> {
+    let found = serde_json::from_slice::<Version>(leaf).ok()?;
+    (found.v > u64::from(Event::VERSION)).then_some(found.v)
+}
+
 impl<'e> Brief<'e> {
     /// Reads an event's bytes.
     pub(crate) fn read(leaf: &'e [u8]) -> Result<Self, String> {
@@ -101,7 +114,7 @@ impl CaseChain {
             };
         };
         self.n = place.n;
-        if place.n != before.n + 1 {
+        if before.n.checked_add(1) != Some(place.n) {
             return Err(format!(
                 "it is number {} of its case and follows number {}: events of the case are missing between them",
                 place.n, before.n

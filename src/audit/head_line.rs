@@ -43,46 +43,51 @@ struct Parts {
     signature: String,
 }
 
-/// The head of the most events in a file of such lines, among whatever else a collector has put there; `None` if there is none. A line that
+/// Every head in a file of such lines, among whatever else a collector has put there; whether somebody signed it is another question. A line that
 /// was cut short, as the last one of a process that was killed, is passed over if there is another.
 ///
 /// # Errors
 /// [`CheckpointError`] if lines begin like one, and all of them were cut or changed.
-pub fn latest_head(text: &str) -> Result<Option<SignedHead>, CheckpointError> {
-    let mut latest: Option<SignedHead> = None;
-    let mut broken = None;
-    for line in text.lines() {
-        let Some(parts) = parts(line) else { continue };
-        let name = &parts.origin;
-        let note = format!("{name}\n{}\n{}\n\n\u{2014} {name} {}\n", parts.size, parts.root, parts.signature);
-        match SignedHead::read(&note) {
-            Ok(head) if latest.as_ref().is_none_or(|known| known.size() < head.size()) => latest = Some(head),
-            Ok(_) => {}
-            Err(error) => broken = Some(error),
+pub fn heads_in_lines(bytes: &[u8]) -> Result<Vec<SignedHead>, CheckpointError> {
+    let (mut found, mut broken) = (Vec::new(), None);
+    for line in bytes.split(|byte| *byte == b'\n') {
+        // What else is in the file need not be text.
+        let line = String::from_utf8_lossy(line);
+        for parts in from_words(&line).chain(from_json(&line)) {
+            let name = &parts.origin;
+            let note = format!("{name}\n{}\n{}\n\n\u{2014} {name} {}\n", parts.size, parts.root, parts.signature);
+            match SignedHead::read(&note) {
+                Ok(head) => found.push(head),
+                Err(error) => broken = Some(error),
+            }
         }
     }
-    match (latest, broken) {
-        (None, Some(error)) => Err(error),
-        (latest, _) => Ok(latest),
+    match broken {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
     }
 }
 
-fn parts(line: &str) -> Option<Parts> {
-    if let Some(at) = line.find("{\"head\":{") {
-        let rest = line.get(at..)?;
-        let found = serde_json::Deserializer::from_str(rest).into_iter::<Line>().next()?;
-        return found.ok().map(|line| line.head);
-    }
-    let mut starts = line.match_indices(WORD).map(|(at, _)| at);
-    let at = starts.find(|at| line.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with(' ')))?;
-    let mut words = line.get(at..)?.split_whitespace().skip(1);
-    let (origin, size, root, _, signature) = (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
-    let size = size.parse().ok()?;
-    Some(Parts {
-        origin: origin.to_owned(),
-        size,
-        root: root.to_owned(),
-        signature: signature.to_owned(),
+fn from_json(line: &str) -> impl Iterator<Item = Parts> {
+    line.match_indices("{\"head\":{").filter_map(|(at, _)| {
+        let found = serde_json::Deserializer::from_str(line.get(at..)?).into_iter::<Line>().next()?;
+        found.ok().map(|line| line.head)
+    })
+}
+
+fn from_words(line: &str) -> impl Iterator<Item = Parts> {
+    let starts = line.match_indices(WORD).map(|(at, _)| at);
+    let starts = starts.filter(|at| line.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with(' ')));
+    starts.filter_map(|at| {
+        let mut words = line.get(at..)?.split_whitespace().skip(1);
+        let (origin, size, root, _, signature) = (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
+        let size = size.parse().ok()?;
+        Some(Parts {
+            origin: origin.to_owned(),
+            size,
+            root: root.to_owned(),
+            signature: signature.to_owned(),
+        })
     })
 }
 
@@ -109,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_head_is_found_among_what_a_collector_makes_of_the_lines() {
+    fn every_head_is_found_among_what_a_collector_makes_of_the_lines() {
         let (key, heads) = heads();
         let at = Timestamp::from_seconds(1_790_000_000);
         let [first, second, third] = heads.try_into().unwrap();
@@ -120,24 +125,31 @@ mod tests {
             head_json(&first, at),
             head_line(&first, at),
         );
-        let found = latest_head(&text).unwrap().unwrap();
-        assert_eq!(found, third);
-        found.signers(std::slice::from_ref(key.verifier())).unwrap();
-        assert_eq!(latest_head("overhead 1\nnothing").unwrap(), None);
+        let found = heads_in_lines(text.as_bytes()).unwrap();
+        assert_eq!(found, [second, third.clone(), first.clone(), first]);
+        for head in &found {
+            head.signers(std::slice::from_ref(key.verifier())).unwrap();
+        }
+        assert_eq!(heads_in_lines(b"overhead 1\nnothing").unwrap(), []);
+        // What stands before it, in the line or in the file, hides no head.
+        let forged = format!("x head broker.example/audit 99999 {} 0 {}", third.root(), "A".repeat(96));
+        let noisy = [b"\0\xff\xfe ", format!("{forged} {}", head_line(&third, at)).as_bytes(), b"\n\xff"].concat();
+        let sizes: Vec<u64> = heads_in_lines(&noisy).unwrap().iter().map(SignedHead::size).collect();
+        assert_eq!(sizes, [99_999, 3]);
     }
 
     #[test]
     fn a_line_that_was_changed_is_no_head_of_this_log() {
         let (key, heads) = heads();
         let line = head_line(&heads[1], Timestamp::from_seconds(0));
-        let larger = line.replacen(" 2 ", " 9 ", 1);
-        let found = latest_head(&larger).unwrap().unwrap();
-        assert!(found.signers(std::slice::from_ref(key.verifier())).is_err());
-        assert!(latest_head(&line.replacen(" 2 ", " 02 ", 1)).is_ok_and(|found| found.is_some_and(|head| head.size() == 2)));
+        let one = |line: &str| heads_in_lines(line.as_bytes()).map(|found| found.into_iter().next().unwrap());
+        let larger = one(&line.replacen(" 2 ", " 9 ", 1)).unwrap();
+        assert!(larger.signers(std::slice::from_ref(key.verifier())).is_err());
+        assert_eq!(one(&line.replacen(" 2 ", " 02 ", 1)).unwrap().size(), 2);
         let cut = |by: usize| line.get(..line.len() - by).unwrap();
-        assert!(latest_head(cut(21)).is_err());
-        let shorter = latest_head(cut(20)).unwrap().unwrap();
+        assert!(one(cut(21)).is_err());
+        let shorter = one(cut(20)).unwrap();
         assert!(shorter.signers(std::slice::from_ref(key.verifier())).is_err());
-        assert_eq!(latest_head(&format!("{line}\n{}", cut(21))).unwrap().unwrap(), heads[1]);
+        assert_eq!(one(&format!("{line}\n{}", cut(21))).unwrap(), heads[1]);
     }
 }

@@ -33,7 +33,7 @@ pub use event::{Actor, ActorKind, CasePlace, Event, EventBody, EventOutcome, Wri
 pub(crate) use files::read_key;
 pub use files::{LogFiles, LogKeys, read_log_lines, read_public};
 pub use head_file::HeadFile;
-pub use head_line::{head_json, head_line, latest_head};
+pub use head_line::{head_json, head_line, heads_in_lines};
 pub use key::{LogKey, LogKeyError, Origin, VerifierKey};
 pub use kind::{EventKind, Note};
 pub use parts::{

@@ -77,7 +77,8 @@ impl Commitments {
         };
         self.open.extend(told.sd.iter().map(|digest| ((seq, *digest.as_bytes()), ())));
         if let Some(erased) = told.erased.filter(|_| told.kind == Note::PiiErased.as_str()) {
-            *self.erased.entry(erased.subject).or_default() += erased.fields;
+            let fields = self.erased.entry(erased.subject).or_default();
+            *fields = fields.saturating_add(erased.fields);
         }
     }
 

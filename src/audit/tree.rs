@@ -7,6 +7,10 @@ pub use tlog_tiles::tlog::{Error as TreeError, Hash, HashReader};
 /// A proof with more hashes than this belongs to no tree of 64-bit size; longer ones are refused before anything looks at them.
 pub const MAX_PROOF: usize = 63;
 
+/// A log of more events than this is none: tens of thousands of them in each second would take hundreds of years. What is numbered beyond it is
+/// refused before anything counts with it.
+pub const MAX_SIZE: u64 = 1 << 48;
+
 /// The hash of a leaf: SHA-256 over `0x00` and the exact stored bytes.
 #[must_use]
 pub fn leaf_hash(bytes: &[u8]) -> Hash {
@@ -36,6 +40,9 @@ impl Edge {
     /// # Errors
     /// [`TreeError`] if the reader has not got the nodes.
     pub fn read(size: u64, nodes: &impl HashReader) -> Result<Self, TreeError> {
+        if size > MAX_SIZE {
+            return Err(TreeError::IndexesNotInTree);
+        }
         let indexes = tlog::sub_tree_index(0, size, Vec::new());
         let hashes = nodes.read_hashes(&indexes)?;
         if hashes.len() != indexes.len() {
@@ -98,7 +105,7 @@ pub fn node_count(size: u64) -> u64 {
 #[must_use]
 pub fn tile_indexes(size: u64, level: u8, index: u64, width: u16) -> Option<Vec<u64>> {
     // Level 7 has one hash for 2^56 leaves; no tree of 64-bit size has a level 8 of hashes in tiles.
-    if level > 7 || width == 0 || width > 256 {
+    if level > 7 || width == 0 || width > 256 || size > MAX_SIZE {
         return None;
     }
     let height = level * 8;
@@ -115,6 +122,9 @@ pub fn tile_indexes(size: u64, level: u8, index: u64, width: u16) -> Option<Vec<
 /// # Errors
 /// [`TreeError`] if the leaf is not in it, or a node is missing.
 pub fn prove_inclusion(size: u64, seq: u64, nodes: &impl HashReader) -> Result<Vec<Hash>, TreeError> {
+    if size > MAX_SIZE {
+        return Err(TreeError::IndexesNotInTree);
+    }
     tlog::prove_record(size, seq, &Checked(nodes))
 }
 
@@ -123,6 +133,9 @@ pub fn prove_inclusion(size: u64, seq: u64, nodes: &impl HashReader) -> Result<V
 /// # Errors
 /// [`TreeError`] if `old` is larger than `new`, or a node is missing.
 pub fn prove_consistency(old: u64, new: u64, nodes: &impl HashReader) -> Result<Vec<Hash>, TreeError> {
+    if new > MAX_SIZE {
+        return Err(TreeError::IndexesNotInTree);
+    }
     if old == 0 {
         return Ok(Vec::new());
     }
@@ -134,7 +147,7 @@ pub fn prove_consistency(old: u64, new: u64, nodes: &impl HashReader) -> Result<
 /// # Errors
 /// [`TreeError`] if it does not.
 pub fn check_inclusion(proof: &[Hash], size: u64, root: Hash, seq: u64, leaf: Hash) -> Result<(), TreeError> {
-    if proof.len() > MAX_PROOF {
+    if proof.len() > MAX_PROOF || size > MAX_SIZE {
         return Err(TreeError::InvalidProof);
     }
     tlog::check_record(&proof.to_vec(), size, root, seq, leaf)
@@ -145,7 +158,7 @@ pub fn check_inclusion(proof: &[Hash], size: u64, root: Hash, seq: u64, leaf: Ha
 /// # Errors
 /// [`TreeError`] if it does not.
 pub fn check_consistency(proof: &[Hash], old: (u64, Hash), new: (u64, Hash)) -> Result<(), TreeError> {
-    if proof.len() > MAX_PROOF {
+    if proof.len() > MAX_PROOF || new.0 > MAX_SIZE {
         return Err(TreeError::InvalidProof);
     }
     if old.0 == 0 {

@@ -1,12 +1,12 @@
 //! Attacks on what was carried off: bundles and receipts.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ::domain::digest::Digest;
 
 use super::Attack;
-use super::scene::{Scene, must};
+use super::scene::{Copy, Scene, must};
 use crate::cli::audit::files;
 use crate::cli::support::writ;
 
@@ -112,7 +112,7 @@ fn add(scene: &Scene) -> Result<(), String> {
 }
 
 /// Lists the files anew, as the program would: whoever changes a bundle can do that too.
-fn relist(dir: &Path, events: u64) {
+pub fn relist(dir: &Path, events: u64) {
     let path = dir.join("MANIFEST.json");
     let mut list: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     list["events"] = events.into();
@@ -129,12 +129,12 @@ fn hex(bytes: &[u8]) -> String {
     Digest::of(bytes).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn lines(dir: &Path) -> Vec<String> {
+pub fn lines(dir: &Path) -> Vec<String> {
     let text = fs::read_to_string(dir.join("events.jsonl")).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
-fn write_lines(dir: &Path, lines: &[String]) {
+pub fn write_lines(dir: &Path, lines: &[String]) {
     fs::write(dir.join("events.jsonl"), lines.join("\n") + "\n").unwrap();
 }
 
@@ -169,7 +169,8 @@ fn edit(scene: &Scene) -> Result<(), String> {
     )
 }
 
-fn differ(scene: &Scene) -> Result<(), String> {
+/// The bundle of all events, and the number of the last.
+pub fn whole(scene: &Scene) -> (Copy, PathBuf, u64) {
     let copy = scene.copy();
     let dir = copy.path("whole");
     let (db, out) = (copy.database(), dir.to_str().unwrap());
@@ -188,6 +189,11 @@ fn differ(scene: &Scene) -> Result<(), String> {
         out,
     ])
     .ok();
+    (copy, dir, last)
+}
+
+fn differ(scene: &Scene) -> Result<(), String> {
+    let (_copy, dir, last) = whole(scene);
     must(&scene.verify(&dir, &[]), 0, "SELF-CONSISTENT, NOT ANCHORED")?;
     let (tile, mut bytes) = files(&dir).into_iter().find(|(path, _)| path.starts_with("tile/entries/")).unwrap();
     bytes[10] ^= 1;
@@ -222,7 +228,7 @@ fn own_key(scene: &Scene) -> Result<(), String> {
 }
 
 /// The receipt of the last event of the case, with the event.
-fn receipt(scene: &Scene) -> (tempfile::TempDir, String, String) {
+pub fn receipt(scene: &Scene) -> (tempfile::TempDir, String, String) {
     let temp = tempfile::tempdir().unwrap();
     let event = lines(scene.path("case").as_ref()).pop().unwrap();
     let at = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();

@@ -4,6 +4,7 @@
 mod anchors;
 mod broker;
 mod bundle;
+mod hostile;
 mod log;
 mod scene;
 mod state;
@@ -35,7 +36,7 @@ fn every_attack_on_a_log_is_caught() {
             Err(why) => println!("NOT CAUGHT: {name}: {why}"),
         }
     };
-    let groups = [log::ATTACKS, state::ATTACKS, bundle::ATTACKS, broker::ATTACKS];
+    let groups = [log::ATTACKS, state::ATTACKS, bundle::ATTACKS, hostile::ATTACKS, broker::ATTACKS];
     for attack in groups.into_iter().flatten().filter(|attack| attack.name.contains(&asked)) {
         count(attack.name, (attack.play)(&scene));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use writ::audit::latest_head;
+use writ::audit::heads_in_lines;
 
 use crate::cli::support::{Running, Work};
 use crate::support::world::World;
@@ -71,10 +71,12 @@ async fn a_head_is_printed_when_it_has_changed_at_its_pace_and_at_the_end() {
     serving.await.unwrap().unwrap();
     let lines = printed.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
-    let sizes: Vec<u64> = lines.iter().map(|line| latest_head(line).unwrap().unwrap().size()).collect();
+    let found = heads_in_lines(lines.join("\n").as_bytes()).unwrap();
+    let sizes: Vec<u64> = found.iter().map(writ::audit::SignedHead::size).collect();
+    assert_eq!(sizes.len(), 3);
     assert!(sizes.is_sorted_by(|a, b| a < b), "{sizes:?}");
     let head = store.head().await.unwrap().unwrap();
-    assert_eq!(latest_head(&lines.join("\n")).unwrap().unwrap(), head, "the last one is the log's");
+    assert_eq!(found.last(), Some(&head), "the last one is the log's");
 }
 
 /// Serves until it is stopped, with its standard output in a file.

@@ -8,8 +8,8 @@ use std::path::Path;
 use ring::digest::{Context, SHA256};
 
 use super::dir::hex;
-use super::manifest::Manifest;
-use super::read::Bundle;
+use super::manifest::{Manifest, What};
+use super::read::{Bundle, LARGEST};
 use crate::audit::SignedHead;
 use crate::audit::source::SourceError;
 use crate::audit::verify::Fault;
@@ -18,11 +18,18 @@ use crate::domain::text::escaped;
 /// More files than this are no bundle of a log that could be verified here.
 const MOST: usize = 10_000_000;
 
-/// Compares the files with the list, the list with its own hash, and what it says with the checkpoint.
-pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Result<(), SourceError> {
+/// The events as lines.
+const LINES: &str = "events.jsonl";
+
+/// The longest line of an event, with its end.
+const LINE: u64 = 1 << 16;
+
+/// Compares the files with the list, the list with its own hash, and what it says with the checkpoint. So many events were read: a file of lines that
+/// is longer than they can be is not read once more.
+pub(crate) fn check(bundle: &Bundle, events: u64, mut tell: impl FnMut(Fault, String)) -> Result<(), SourceError> {
     let dir = bundle.dir();
-    let Some(text) = bundle.file(Manifest::FILE)? else {
-        if bundle.file(Manifest::SUM)?.is_some() {
+    let Some(text) = bundle.list()? else {
+        if bundle.lacks_manifest() {
             tell(Fault::Incomplete, format!("{} is missing", Manifest::FILE));
         }
         return Ok(());
@@ -45,8 +52,11 @@ pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Res
         );
         return Ok(());
     };
+    if let Some(why) = contradiction(list) {
+        tell(Fault::Tampered, format!("{} contradicts itself: {why}", Manifest::FILE));
+    }
     let mut found = BTreeMap::new();
-    walk(dir, dir, &mut found)?;
+    walk(dir, dir, events.saturating_add(1).saturating_mul(LINE), &mut found)?;
     found.remove(Manifest::FILE);
     found.remove(Manifest::SUM);
     for listed in &list.files {
@@ -54,7 +64,12 @@ pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Res
             tell(Fault::Incomplete, format!("{} is missing", escaped(&listed.path)));
             continue;
         };
-        if (bytes, &sha256) != (listed.bytes, &listed.sha256) {
+        if listed.path == LINES && bytes == listed.bytes && sha256.is_empty() {
+            tell(
+                Fault::Incomplete,
+                format!("{LINES} is longer than the {events} events that could be read of it"),
+            );
+        } else if (bytes, &sha256) != (listed.bytes, &listed.sha256) {
             tell(
                 Fault::Tampered,
                 format!("{} is not the file that {} lists", listed.path, Manifest::FILE),
@@ -76,21 +91,35 @@ pub(crate) fn check(bundle: &Bundle, mut tell: impl FnMut(Fault, String)) -> Res
     Ok(())
 }
 
+/// What of the list cannot be true, whatever the files are.
+fn contradiction(list: &Manifest) -> Option<String> {
+    let (events, size) = (list.events, list.size);
+    match &list.what {
+        What::Case { .. } if events > size => Some(format!("it names {events} events of the log's {size}")),
+        What::Case { .. } => None,
+        What::Range { first, last } | What::Time { first, last, .. } => {
+            let is_there = first <= last && *last < size && events == last - first + 1;
+            (!is_there).then(|| format!("it names {events} events, those from {first} to {last} of the log's {size}"))
+        }
+    }
+}
+
 /// The length and hash of every file below.
-fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, (u64, String)>) -> Result<(), SourceError> {
+fn walk(root: &Path, dir: &Path, lines: u64, found: &mut BTreeMap<String, (u64, String)>) -> Result<(), SourceError> {
     let told = |path: &Path, error: &dyn std::fmt::Display| SourceError(format!("{}: {error}", path.display()));
     for entry in std::fs::read_dir(dir).map_err(|error| told(dir, &error))? {
         let entry = entry.map_err(|error| told(dir, &error))?;
         let path = entry.path();
         let kind = entry.file_type().map_err(|error| told(&path, &error))?;
         if kind.is_dir() {
-            walk(root, &path, found)?;
+            walk(root, &path, lines, found)?;
             continue;
         }
         let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         // A link leads out of what is verified: it counts as a file of another content.
         let summed = if kind.is_file() {
-            summed(&path).map_err(|error| told(&path, &error))?
+            let limit = if below == LINES { lines.max(LARGEST) } else { LARGEST };
+            summed(&path, limit).map_err(|error| told(&path, &error))?
         } else {
             (0, String::new())
         };
@@ -102,8 +131,13 @@ fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, (u64, String)>) ->
     Ok(())
 }
 
-fn summed(path: &Path) -> std::io::Result<(u64, String)> {
+/// Its length and hash; of what is longer than any such file only the length.
+fn summed(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > limit {
+        return Ok((length, String::new()));
+    }
     let (mut buffer, mut context, mut bytes) = (vec![0; 1 << 16], Context::new(&SHA256), 0);
     loop {
         let read = file.read(&mut buffer)?;

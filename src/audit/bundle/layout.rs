@@ -1,8 +1,12 @@
 //! The layout of C2SP tlog-tiles: which file holds which hashes and which events.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
 
 use tlog_tiles::tlog::stored_hash_index;
+
+use crate::audit::source::SourceError;
 
 /// How many hashes, or events, a full tile has.
 pub(crate) const WIDTH: u64 = 256;
@@ -43,6 +47,39 @@ fn numbered(n: u64, width: u64) -> String {
         rest /= 1000;
     }
     if width == WIDTH { text } else { format!("{text}.p/{width}") }
+}
+
+/// The numbers of the tiles of events below this directory that a log of this size has. Only what is there is looked at, however large the size is.
+pub(crate) fn entries_below(dir: &Path, size: u64) -> Result<BTreeSet<u64>, SourceError> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![(dir.to_owned(), 0)]);
+    while let Some((dir, above)) = open.pop() {
+        let told = |error: std::io::Error| SourceError(format!("{}: {error}", dir.display()));
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            Err(error) => return Err(told(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(told)?;
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            let is_more = name.starts_with('x');
+            let digits = name.trim_start_matches('x').trim_end_matches(".p");
+            let Some(n) = digits.parse::<u64>().ok().filter(|n| *n < 1000).map(|n| above * 1000 + n) else {
+                continue;
+            };
+            if n >= size.div_ceil(WIDTH) {
+                continue;
+            }
+            if is_more && entry.file_type().map_err(told)?.is_dir() {
+                open.push((entry.path(), n));
+            } else {
+                found.insert(n);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// How many hashes each level of a tree of this size has, from the events' own up.

@@ -3,14 +3,18 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::audit::source::{Page, SourceError};
 
 /// The longest line that is read: what is longer is no event.
 const LONGEST: u64 = 1 << 20;
 
-/// A file of lines, read from one end to the other. Asked for what it has passed, it begins anew.
+/// A page is full with so many bytes, however few its lines are.
+const FULL: usize = 16 << 20;
+
+/// A file of lines, read from one end to the other. Asked for what it has passed, it begins anew. A line that is too long is given as far as it was
+/// read, which is no event that anybody has signed, and is the last.
 pub(crate) struct Lines {
     path: PathBuf,
     /// The number of the first line's event.
@@ -22,6 +26,7 @@ struct Open {
     reader: BufReader<File>,
     next: u64,
     line: Vec<u8>,
+    is_over: bool,
 }
 
 impl Lines {
@@ -34,23 +39,13 @@ impl Lines {
         }
     }
 
-    /// How many lines there are.
-    pub(crate) fn count(path: &Path) -> Result<u64, SourceError> {
-        let lines = Self::of(path.to_owned(), 0);
-        let mut open = lines.begun()?;
-        let mut count = 0;
-        while lines.line(&mut open)? {
-            count += 1;
-        }
-        Ok(count)
-    }
-
     fn begun(&self) -> Result<Open, SourceError> {
         let file = File::open(&self.path).map_err(|error| self.told(&error))?;
         Ok(Open {
             reader: BufReader::with_capacity(1 << 18, file),
             next: self.first,
             line: Vec::new(),
+            is_over: false,
         })
     }
 
@@ -58,17 +53,19 @@ impl Lines {
     fn line(&self, open: &mut Open) -> Result<bool, SourceError> {
         use std::io::Read as _;
         open.line.clear();
+        if open.is_over {
+            return Ok(false);
+        }
         let mut limited = (&mut open.reader).take(LONGEST);
         limited.read_until(b'\n', &mut open.line).map_err(|error| self.told(&error))?;
-        if open.line.len() as u64 >= LONGEST {
-            return Err(self.told(&format!("the line of event {} is longer than any event", open.next)));
-        }
+        open.is_over = open.line.len() as u64 >= LONGEST;
         if open.line.last() == Some(&b'\n') {
             open.line.pop();
         } else if open.line.is_empty() {
             return Ok(false);
         }
-        open.next += 1;
+        let Some(next) = open.next.checked_add(1) else { return Ok(false) };
+        open.next = next;
         Ok(true)
     }
 
@@ -80,9 +77,11 @@ impl Lines {
             Some(open) if open.next <= from => open,
             _ => self.begun()?,
         };
-        while page.len() < limit && self.line(&mut open)? {
+        let mut filled = 0;
+        while page.len() < limit && filled < FULL && self.line(&mut open)? {
             let seq = open.next - 1;
             if seq >= from {
+                filled += open.line.len();
                 page.push(seq, &open.line);
             }
         }

@@ -1,17 +1,25 @@
 //! Reading a bundle, or any directory in the layout of C2SP tlog-tiles.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use tlog_tiles::tlog::{split_stored_hash_index, stored_hash_count};
+use tlog_tiles::tlog::{node_hash, split_stored_hash_index, stored_hash_count};
 
 use super::layout::{self, Tile, WIDTH};
 use super::lines::Lines;
 use super::manifest::{Manifest, What};
 use crate::audit::SignedHead;
 use crate::audit::source::{KeptHead, LogSource, Page, SourceError};
-use crate::audit::tree::{Hash, Node};
+use crate::audit::tree::{Hash, MAX_SIZE, Node};
+
+/// The longest file that is read whole: the longest tile of events has 256 of them of at most 64 KiB.
+pub(super) const LARGEST: u64 = (16 << 20) + 512;
+
+/// The longest list of files.
+const LARGEST_LIST: u64 = 256 << 20;
 
 /// A directory that is read.
 pub struct Bundle {
@@ -21,6 +29,8 @@ pub struct Bundle {
     head: KeptHead,
     older: Vec<u64>,
     lines: Option<Lines>,
+    /// The tiles of events that are there.
+    entries: BTreeSet<u64>,
     tiles: RefCell<BTreeMap<u8, (u64, Vec<u8>)>>,
 }
 
@@ -31,19 +41,14 @@ impl Bundle {
     /// [`SourceError`] if there is none.
     pub fn open(dir: &Path) -> Result<Self, SourceError> {
         let told = |path: &Path, why: &dyn std::fmt::Display| SourceError(format!("{}: {why}", path.display()));
-        let checkpoint = dir.join("checkpoint");
-        let bytes = std::fs::read(&checkpoint).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => told(dir, &"there is no `checkpoint` in it, so it is no bundle"),
-            _ => told(&checkpoint, &error),
-        })?;
-        let manifest = match std::fs::read(dir.join(Manifest::FILE)) {
-            Ok(bytes) => serde_json::from_slice::<Manifest>(&bytes).ok(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(told(&dir.join(Manifest::FILE), &error)),
-        };
+        let bytes =
+            read(&dir.join("checkpoint"), LARGEST)?.ok_or_else(|| told(dir, &"there is no `checkpoint` in it, so it is no bundle"))?;
+        let manifest = read(&dir.join(Manifest::FILE), LARGEST_LIST)?.and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
         let text = String::from_utf8_lossy(&bytes).into_owned();
         // Whether it is good is for the verifier to say; until then its size is what the files are looked up by.
         let size = SignedHead::read(&text).map_or_else(|_| manifest.as_ref().map_or(0, |list| list.size), |head| head.size());
+        // Whoever signed it: there is no such log, and nothing is looked up by a number that has no files.
+        let size = if size > MAX_SIZE { 0 } else { size };
         let lines = dir.join("events.jsonl");
         let first = match manifest.as_ref().map(|list| &list.what) {
             Some(What::Range { first, .. } | What::Time { first, .. }) => *first,
@@ -51,7 +56,8 @@ impl Bundle {
         };
         Ok(Self {
             older: older(dir)?,
-            lines: lines.is_file().then(|| Lines::of(lines, first)),
+            lines: is_file(&lines).then(|| Lines::of(lines, first)),
+            entries: layout::entries_below(&dir.join("tile/entries"), size)?,
             dir: dir.to_owned(),
             manifest,
             head: KeptHead {
@@ -72,7 +78,10 @@ impl Bundle {
 
     /// Whether it should have a list of files and has none that can be read.
     pub(crate) fn lacks_manifest(&self) -> bool {
-        self.manifest.is_none() && [Manifest::FILE, Manifest::SUM].iter().any(|file| self.dir.join(file).exists())
+        self.manifest.is_none()
+            && [Manifest::FILE, Manifest::SUM]
+                .iter()
+                .any(|file| self.dir.join(file).symlink_metadata().is_ok())
     }
 
     /// Where it is.
@@ -81,14 +90,14 @@ impl Bundle {
         &self.dir
     }
 
-    /// The bytes of a small file of it.
+    /// The bytes of a file of it, if it is one that a bundle may have there.
     pub(crate) fn file(&self, path: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        let at = self.dir.join(path);
-        match std::fs::read(&at) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(SourceError(format!("{}: {error}", at.display()))),
-        }
+        read(&self.dir.join(path), LARGEST)
+    }
+
+    /// The bytes of its list of files.
+    pub(crate) fn list(&self) -> Result<Option<Vec<u8>>, SourceError> {
+        read(&self.dir.join(Manifest::FILE), LARGEST_LIST)
     }
 
     /// The events as lines, if it has them.
@@ -115,6 +124,15 @@ impl Bundle {
         Ok(Some(found))
     }
 
+    /// One hash of any level, made of those below it where the tiles do not have it.
+    fn joined(&self, level: u8, n: u64) -> Result<Option<Hash>, SourceError> {
+        if level.is_multiple_of(8) {
+            return self.hash(level / 8, n);
+        }
+        let (left, right) = (self.joined(level - 1, 2 * n)?, self.joined(level - 1, 2 * n + 1)?);
+        Ok(left.zip(right).map(|(left, right)| node_hash(left, right)))
+    }
+
     /// One hash of a stored level.
     fn hash(&self, level: u8, n: u64) -> Result<Option<Hash>, SourceError> {
         let count = self.head.size.checked_shr(8 * u32::from(level)).unwrap_or(0);
@@ -133,6 +151,28 @@ impl Bundle {
         let bytes = tiles.get(&level).map_or(&[][..], |(_, bytes)| bytes);
         let found = bytes.get(at..).and_then(|rest| rest.first_chunk::<32>());
         Ok(found.map(|hash| Hash(*hash)))
+    }
+}
+
+/// Whether it is a file itself: a link leads out of what is verified, and a pipe or a device has no end.
+pub(super) fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+/// A file's bytes; `None` if there is none of at most so many bytes. What else stands in its place the comparison with the list tells.
+fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SourceError> {
+    if !is_file(path) {
+        return Ok(None);
+    }
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok((bytes.len() as u64 <= limit).then_some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SourceError(format!("{}: {error}", path.display()))),
     }
 }
 
@@ -198,19 +238,17 @@ impl LogSource for Bundle {
             return lines.fill(from, limit, page);
         }
         page.clear();
-        let mut n = from / WIDTH;
-        while n * WIDTH < self.head.size && page.len() < limit {
-            let Some(found) = self.entries(n)? else {
-                // The next tile that is there, so that a gap shows as one.
-                n += 1;
-                continue;
-            };
+        // The next tile that is there, so that a gap shows as one.
+        for n in self.entries.range(from / WIDTH..).copied() {
+            if page.len() >= limit {
+                break;
+            }
+            let found = self.entries(n)?.unwrap_or_default();
             for (seq, leaf) in (n * WIDTH..).zip(&found) {
                 if seq >= from && page.len() < limit {
                     page.push(seq, leaf);
                 }
             }
-            n += 1;
         }
         Ok(())
     }
@@ -222,11 +260,21 @@ impl LogSource for Bundle {
             if !level.is_multiple_of(8) {
                 continue;
             }
-            found.extend(self.hash(level / 8, n)?.map(|hash| (index, hash)));
+            // Nothing goes on after a hole: the size that is counted to may be one that nobody has signed.
+            let Some(hash) = self.hash(level / 8, n)? else { break };
+            found.push((index, hash));
             if found.len() == limit {
                 break;
             }
         }
         Ok(found)
+    }
+
+    fn node(&self, index: u64) -> Result<Option<Hash>, SourceError> {
+        if index >= stored_hash_count(self.head.size) {
+            return Ok(None);
+        }
+        let (level, n) = split_stored_hash_index(index);
+        self.joined(level, n)
     }
 }

@@ -8,7 +8,7 @@ use crate::audit::brief::{Brief, CaseChain};
 use crate::audit::bundle::{self, Bundle, What};
 use crate::audit::source::{LogSource as _, PAGE, Page};
 use crate::audit::tree::{Hash, check_inclusion};
-use crate::audit::{Receipt, SignedHead};
+use crate::audit::{Event, Receipt, SignedHead};
 
 /// Verifies a directory.
 ///
@@ -18,7 +18,7 @@ pub fn verify_bundle(bundle: &Bundle, trust: &TrustPolicy, asked: &Asked<'_>) ->
     if bundle.lacks_manifest() {
         // Without its list nobody knows what it should hold.
         let mut report = Report::default();
-        bundle::check(bundle, |fault, what| report.find(fault, what))?;
+        bundle::check(bundle, report.events, |fault, what| report.find(fault, what))?;
         return Ok(report);
     }
     let mut report = match bundle.manifest().map(|list| &list.what) {
@@ -38,8 +38,8 @@ pub fn verify_bundle(bundle: &Bundle, trust: &TrustPolicy, asked: &Asked<'_>) ->
             format!("it should hold {} events, and {there} are there", list.events),
         );
     }
-    bundle::check(bundle, |fault, what| report.find(fault, what))?;
-    Ok(report)
+    bundle::check(bundle, report.events, |fault, what| report.find(fault, what))?;
+    report.settled()
 }
 
 /// Events that stand there twice, as lines and as tiles, must be the same.
@@ -85,6 +85,10 @@ fn verify_case(
     let head = SignedHead::read(&text);
     let mut report = super::head::verify_head(&head, trust, asked);
     let Ok(head) = head else { return Ok(report) };
+    // What leads to a root that nobody has vouched for shows nothing.
+    if report.keys.is_empty() {
+        return Ok(report);
+    }
     if asked.case.as_deref().is_some_and(|asked| asked != case_id) {
         report.find(Fault::Incomplete, format!("it holds the case {case_id} and no other"));
     }
@@ -109,6 +113,10 @@ fn verify_case(
         }
         line = last + 1;
     }
+    if report.events == 0 {
+        report.find(Fault::Incomplete, format!("no event of the case {case_id} is there"));
+        return Ok(report);
+    }
     report.case.push(CaseSeen {
         case_id: case_id.to_owned(),
         tenant: tenant.map(str::to_owned),
@@ -132,6 +140,9 @@ fn one(
         Ok(event) => event,
         Err(why) => return Ok(Err((Fault::Tampered, why))),
     };
+    if event.v > u64::from(Event::VERSION) {
+        report.newer(event.seq, event.v);
+    }
     let (seq, hash) = (event.seq, Hash(of_leaf(leaf)));
     if report.last.is_some_and(|last| last >= seq) {
         return Ok(Err((

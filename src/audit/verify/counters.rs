@@ -31,10 +31,17 @@ impl Counters {
             }
         }
         if let Some(writer) = &event.writer {
+            let after = writer.n.checked_add(1).unwrap_or_else(|| {
+                tell(
+                    Fault::Tampered,
+                    format!("it is number {} of its process, which no process reaches", writer.n),
+                );
+                0
+            });
             let expected = match self.writers.get_mut(&*writer.id) {
-                Some(next) => std::mem::replace(next, writer.n + 1),
+                Some(next) => std::mem::replace(next, after),
                 None => {
-                    self.writers.insert(Box::from(&*writer.id), writer.n + 1);
+                    self.writers.insert(Box::from(&*writer.id), after);
                     if self.is_partial { writer.n } else { 0 }
                 }
             };

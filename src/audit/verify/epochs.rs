@@ -140,10 +140,20 @@ impl Epochs {
         });
     }
 
+    /// The keys that are believed, by now.
+    fn known(&self) -> Vec<VerifierKey> {
+        let spans = self.spans.iter().map(|span| span.key.clone());
+        self.trusted.iter().cloned().chain(spans).collect()
+    }
+
+    /// Whether a head from elsewhere was signed by any of them, at any time.
+    pub(super) fn is_signed(&self, head: &SignedHead) -> bool {
+        head.signers(&self.known()).is_ok()
+    }
+
     /// Whether a head from elsewhere was signed by the key of its time.
     pub(super) fn vouch(&self, head: &SignedHead) -> Result<(), (Fault, String)> {
-        let mut keys: Vec<VerifierKey> = self.trusted.clone();
-        keys.extend(self.spans.iter().map(|span| span.key.clone()));
+        let keys = self.known();
         let signers = head.signers(&keys).map_err(|error| (Fault::Tampered, error.to_string()))?;
         let ended = |key: &VerifierKey| {
             let span = self.spans.iter().find(|span| span.key == *key);

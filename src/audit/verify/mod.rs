@@ -31,6 +31,9 @@ const HEADS: usize = 256;
 /// Nodes are asked for so many at a time.
 const NODES: usize = 4096;
 
+/// By so much the clocks of others may be ahead.
+const SKEW: Duration = Duration::from_secs(300);
+
 /// What is asked beyond the log itself.
 pub struct Asked<'a> {
     /// Heads that were kept outside.
@@ -46,9 +49,10 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The oldest moment that is fresh.
-    fn oldest(&self) -> Option<Timestamp> {
-        self.max_age.map(|age| self.now.minus(age))
+    /// Whether a moment is as fresh as was asked for. One that is yet to come would be fresh for ever: it is not.
+    fn is_fresh(&self, at: Timestamp) -> bool {
+        self.max_age
+            .is_none_or(|age| at >= self.now.minus(age) && at <= self.now.plus(SKEW))
     }
 }
 
@@ -57,7 +61,7 @@ impl Asked<'_> {
 /// # Errors
 /// [`SourceError`] if it cannot be read, which says nothing about whether it is good.
 pub fn verify(source: &(impl LogSource + ?Sized), trust: &TrustPolicy, asked: &Asked<'_>) -> Result<Report, SourceError> {
-    pass::Pass::new(source, trust, asked).run()
+    pass::Pass::new(source, trust, asked).run()?.settled()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! One pass over a log, from the first event to the last: every leaf is hashed from its bytes, every root is recomputed, and everything that was signed
 //! is compared on the way. It keeps the right edge of the tree and what is numbered, never the events.
 
+use std::collections::{HashMap, HashSet};
+
 use super::anchor::OutsideHead;
 use super::counters::Counters;
 use super::epochs::{Epochs, Standing};
@@ -8,9 +10,9 @@ use super::range::{CompactRange, of_leaf};
 use super::report::{Anchor, CaseSeen, Fault, Report};
 use super::state::Replay;
 use super::{Asked, HEADS, NODES};
-use crate::audit::brief::Brief;
+use crate::audit::brief::{Brief, newer};
 use crate::audit::source::{KeptHead, LogSource, Nodes, PAGE, Page, SourceError};
-use crate::audit::tree::{Edge, Hash, Node};
+use crate::audit::tree::{Edge, Hash, MAX_SIZE, Node};
 use crate::audit::{Event, Note, SignedHead, TrustPolicy, VerifierKey};
 use crate::domain::time::Timestamp;
 
@@ -29,9 +31,11 @@ pub(super) struct Pass<'a, S: ?Sized> {
     witnessed: Option<Witnessed>,
     fresh: Option<u64>,
     /// The root at the size of each anchor.
-    roots: Vec<(u64, Hash)>,
+    roots: HashMap<u64, Hash>,
+    /// The sizes of the anchors.
+    sizes: HashSet<u64>,
     /// The last head that a key of the log has signed.
-    signed: u64,
+    signed: Option<u64>,
     last_time: Option<Timestamp>,
     replay: Option<Replay>,
     is_changed: bool,
@@ -77,8 +81,14 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             heads: HeadStream::default(),
             witnessed: None,
             fresh: None,
-            roots: Vec::new(),
-            signed: 0,
+            roots: HashMap::new(),
+            sizes: asked
+                .anchors
+                .iter()
+                .flat_map(|anchor| anchor.heads())
+                .map(SignedHead::size)
+                .collect(),
+            signed: None,
             last_time: None,
             replay: asked.state.is_some().then(Replay::default),
             is_changed: false,
@@ -91,6 +101,10 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     pub(super) fn run(mut self) -> Result<Report, SourceError> {
         let size = self.source.size()?;
         let Some(latest) = self.latest(size)? else { return Ok(self.report) };
+        if latest.size() > MAX_SIZE {
+            self.report.find(Fault::Tampered, too_large(latest.size()));
+            return Ok(self.report);
+        }
         let end = size.max(latest.size());
         let (first, until) = self.source.held()?;
         let mut page = Page::default();
@@ -165,18 +179,21 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     fn event(&mut self, seq: u64, leaf: &[u8]) -> Result<(), SourceError> {
         let hash = of_leaf(leaf);
         let event = match Brief::read(leaf) {
-            Ok(event) if event.v > Event::VERSION => {
-                return Err(SourceError(format!(
-                    "event {seq} is of version {}, which this program does not know: take the newer program",
-                    event.v
-                )));
-            }
             Ok(event) => Some(event),
             Err(why) => {
-                self.report.find(Fault::Tampered, format!("event {seq}: {why}"));
+                if newer(leaf).is_none() {
+                    self.report.find(Fault::Tampered, format!("event {seq}: {why}"));
+                }
                 None
             }
         };
+        // Its bytes are hashed like any other's: a number in them does not excuse what was changed.
+        if event.as_ref().is_none_or(|event| event.v > u64::from(Event::VERSION))
+            && let Some(version) = newer(leaf)
+        {
+            self.report.newer(seq, version);
+            self.replay = None;
+        }
         if let Some(event) = event {
             if event.seq != seq {
                 self.report
@@ -299,8 +316,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     /// Compares whatever was signed for this size.
     fn at_size(&mut self) -> Result<(), SourceError> {
         let size = self.range.size();
-        if self.asked.anchors.iter().any(|anchor| anchor.head.size() == size) {
-            self.roots.push((size, self.range.root()));
+        if self.sizes.contains(&size) {
+            self.roots.insert(size, self.range.root());
         }
         while let Some(kept) = self.heads.upto(self.source, size)? {
             self.report.heads += 1;
@@ -337,7 +354,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             return;
         }
         match self.epochs.head(head) {
-            Ok(Standing::Signed) => self.signed = size,
+            Ok(Standing::Signed) => self.signed = Some(size),
             Ok(Standing::Before) => {}
             Err(why) => self.report.find(Fault::Tampered, format!("the head over {size} events: {why}")),
         }
@@ -349,19 +366,18 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
                     .find(Fault::Tampered, format!("the head over {size} events: a witness's line: {error}"));
             }
         };
-        if !self.trust.has_quorum() {
+        // A signature over no events vouches for none.
+        if !self.trust.has_quorum() || size == 0 {
             return;
         }
-        let keys = |since: Option<Timestamp>| -> Vec<&VerifierKey> {
-            let fresh = cosigners.iter().filter(|(_, at)| since.is_none_or(|since| *at >= since));
-            fresh.map(|(key, _)| *key).collect()
-        };
-        if self.trust.is_met_by(&keys(None)) {
+        let all: Vec<&VerifierKey> = cosigners.iter().map(|(key, _)| *key).collect();
+        if self.trust.is_met_by(&all) {
             self.witnessed = Some(Witnessed {
                 size,
                 by: cosigners.iter().map(|(key, at)| (key.name().to_string(), *at)).collect(),
             });
-            if self.trust.is_met_by(&keys(self.asked.oldest())) {
+            let fresh = cosigners.iter().filter(|(_, at)| self.asked.is_fresh(*at));
+            if self.trust.is_met_by(&fresh.map(|(key, _)| *key).collect::<Vec<_>>()) {
                 self.fresh = Some(size);
             }
         }
@@ -397,9 +413,11 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     /// What the whole log does not hold any more it must have said itself, with the root that still stands.
     fn pruned(&mut self) -> Result<(), SourceError> {
         let (first, _) = self.source.held()?;
-        if let Some((to, root)) = &self.pruned {
-            let still = Edge::read(to + 1, &Nodes(self.source)).and_then(|edge| edge.root());
-            if !still.is_ok_and(|still| still.to_string() == *root) {
+        // Lines alone have no tree to be compared.
+        if let Some((to, root)) = self.pruned.as_ref().filter(|_| self.source.keeps_level(0)) {
+            let size = to.checked_add(1).filter(|size| *size <= self.range.size());
+            let still = size.and_then(|size| Edge::read(size, &Nodes(self.source)).and_then(|edge| edge.root()).ok());
+            if still.is_none_or(|still| still.to_string() != *root) {
                 let what = format!("the tree does not have the root that the log names for the events up to {to}, which it pruned");
                 self.report.find(Fault::Tampered, what);
             }
@@ -423,7 +441,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
         if size < latest.size() {
             let missing = format!("the latest head covers {} events and {size} are there", latest.size());
             self.report.find(Fault::Incomplete, missing);
-        } else if self.signed < latest.size() && !self.report.has(Fault::Tampered) {
+        } else if self.signed.is_none_or(|signed| signed < latest.size()) && !self.report.has(Fault::Tampered) {
             let why = self.epochs.vouch(latest).err();
             let why = why.map_or_else(|| "it is not kept with the others".to_owned(), |(_, why)| why);
             self.report
@@ -451,34 +469,24 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     }
 
     fn anchor(&mut self, anchor: &OutsideHead) {
-        let (from, size) = (&anchor.from, anchor.head.size());
-        if let Err((fault, why)) = self.epochs.vouch(&anchor.head) {
-            return self.report.find(fault, format!("{from}: {why}"));
-        }
-        let there = self.range.size();
-        match self.roots.iter().find(|(of, _)| *of == size) {
-            None => self.report.find(
-                Fault::RolledBack,
-                format!("the log has {there} events, and {from} shows that it had {size}: it was taken back"),
-            ),
-            Some((_, root)) if *root != anchor.head.root() => self.report.find(
-                Fault::RolledBack,
-                format!("{from} shows another history of the first {size} events: it was rewritten"),
-            ),
-            Some(_) => self.report.anchors.push(Anchor {
-                what: from.clone(),
-                size,
-                at: None,
-            }),
-        }
+        let (from, there, roots) = (&anchor.from, self.range.size(), &self.roots);
+        let taken_back = |size: u64| {
+            let why = format!("the log has {there} events, and {from} shows that it had {size}: it was taken back");
+            (Fault::RolledBack, why)
+        };
+        let root = |size: u64| roots.get(&size).copied();
+        anchor.compare(&self.epochs, root, taken_back, &mut self.report);
     }
 
     fn witnesses(&mut self) {
         let age = self.asked.max_age.map(|age| age.as_secs()).unwrap_or_default();
         if !self.trust.has_quorum() {
-            if let Some(oldest) = self.asked.oldest()
-                && self.last_time.is_none_or(|at| at < oldest)
-            {
+            let is_fresh = self.last_time.map_or(self.asked.max_age.is_none(), |at| self.asked.is_fresh(at));
+            let is_early = self.last_time.is_some_and(|at| at > self.asked.now);
+            if !is_fresh && is_early {
+                let why = "its last event is of a time that is yet to come, by its own clock: that does not show that it is fresh";
+                self.report.find(Fault::RolledBack, why);
+            } else if !is_fresh {
                 self.report.find(
                     Fault::RolledBack,
                     format!("its last event is older than {age} s, by its own clock: it stands still, or its end was cut off"),
@@ -503,6 +511,11 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
         });
         self.report.anchors.extend(anchors);
     }
+}
+
+/// What a head over so many events is.
+pub(super) fn too_large(size: u64) -> String {
+    format!("its head is over {size} events, which are more than any log has")
 }
 
 fn report_at(report: &mut Report, seq: u64, why: String) {

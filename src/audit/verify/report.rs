@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::audit::openings::OpeningsSeen;
+use crate::audit::source::SourceError;
 use crate::domain::time::Timestamp;
 
 /// What is wrong.
@@ -174,6 +175,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many findings are not told one by one.
     pub more_findings: u64,
+    /// The first thing that only a newer program can judge.
+    #[serde(skip)]
+    newer: Option<String>,
 }
 
 impl Report {
@@ -184,6 +188,21 @@ impl Report {
             self.findings.push(Finding { fault, what: what.into() });
         } else {
             self.more_findings += 1;
+        }
+    }
+
+    /// Notes that an event is of a version that this program does not know.
+    pub(super) fn newer(&mut self, seq: u64, version: u64) {
+        self.newer.get_or_insert_with(|| {
+            format!("event {seq} is of version {version}, which this program does not know: take the newer program")
+        });
+    }
+
+    /// The report, unless only a newer program can make it. What was changed stays changed, whatever version it claims to be of.
+    pub(super) fn settled(self) -> Result<Self, SourceError> {
+        match &self.newer {
+            Some(why) if !self.has(Fault::Tampered) => Err(SourceError(why.clone())),
+            _ => Ok(self),
         }
     }
 

@@ -252,6 +252,54 @@ fn as_many_witnesses_as_must_have_signed_and_lately_if_that_was_asked() {
 }
 
 #[test]
+fn what_was_signed_in_times_to_come_is_not_fresh() {
+    let mut log = Memory::default();
+    log.written("a", 0);
+    let head = log.head();
+    let with = |seconds: i64, max_age: Option<u64>| {
+        let (cosigned, witness) = cosigned(&head, 7, NOW / 1000 + seconds);
+        let mut log = Memory {
+            events: log.events.clone(),
+            nodes: log.nodes.clone(),
+            edge: log.edge.clone(),
+            heads: Vec::new(),
+        };
+        log.keep(&cosigned);
+        let policy = trust().witnessed_by(vec![witness], 1).unwrap();
+        let whole = log
+            .verify(&policy, |asked| asked.max_age = max_age.map(Duration::from_secs))
+            .verdict();
+        let asked = Asked {
+            anchors: Vec::new(),
+            max_age: max_age.map(Duration::from_secs),
+            now: Timestamp::from_millis(NOW),
+            case: None,
+            state: None,
+        };
+        assert_eq!(head::verify_head(&Ok(cosigned), &policy, &asked).verdict(), whole);
+        whole
+    };
+    assert_eq!(with(3600, Some(900)), Verdict::RolledBack, "an hour ahead");
+    assert_eq!(with(299, Some(900)), Verdict::Anchored, "as far as clocks differ");
+    assert_eq!(with(3600, None), Verdict::Anchored, "nobody asked how old it is");
+    let early = |now: i64| {
+        let log = Memory {
+            events: log.events.clone(),
+            nodes: log.nodes.clone(),
+            edge: log.edge.clone(),
+            heads: Vec::new(),
+        };
+        let report = log.signed().verify(&trust(), |asked| {
+            asked.now = Timestamp::from_millis(now);
+            asked.max_age = Some(Duration::from_secs(900));
+        });
+        report.verdict()
+    };
+    assert_eq!(early(NOW), Verdict::SelfConsistent);
+    assert_eq!(early(NOW - 7_200_000), Verdict::RolledBack, "its last event is of the future");
+}
+
+#[test]
 fn without_witnesses_a_log_that_stands_still_is_old_by_its_own_clock() {
     let mut log = Memory::default();
     log.written("a", 0);
@@ -278,10 +326,7 @@ fn a_head_from_outside_must_be_of_this_history_and_by_a_known_key() {
     let foreign = SignedHead::sign(4, short.edge.root().unwrap(), &[&key(2)]).unwrap();
     let (log, short) = (log.signed(), short.signed());
     let against = |log: &Memory, head: &SignedHead| {
-        let anchor = OutsideHead {
-            from: "kept".to_owned(),
-            head: head.clone(),
-        };
+        let anchor = OutsideHead::new("kept".to_owned(), vec![head.clone()]);
         log.verify(&trust(), |asked| asked.anchors.push(anchor))
     };
     let good = against(&log, &old);

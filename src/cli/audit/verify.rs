@@ -12,11 +12,11 @@ use super::super::error::CliError;
 use super::super::output::{Output, shown};
 use super::super::words::span;
 use crate::app;
-use crate::audit::bundle::Bundle;
+use crate::audit::bundle::{Bundle, Manifest};
 use crate::audit::source::SourceError;
 use crate::audit::vault::Vault;
 use crate::audit::verify::{
-    Asked, EXIT_NO_KEY, EXIT_UNREADABLE, Fault, Finding, OutsideHead, Report, StateTables, Verdict, verify, verify_bundle, verify_lines,
+    Asked, EXIT_NO_KEY, EXIT_UNREADABLE, Fault, OutsideHead, Report, StateTables, Verdict, verify, verify_bundle, verify_lines,
     verify_receipt,
 };
 use crate::audit::{Receipt, TrustPolicy, VerifierKey};
@@ -102,9 +102,12 @@ impl Verify {
             .clone()
             .or_else(|| files.as_ref().filter(|_| self.vkey.is_empty()).map(|files| files.public()));
         let own_head = files.as_ref().filter(|_| self.what.is_none()).map(|files| files.head.clone());
-        let against: Vec<PathBuf> = self.against.iter().cloned().chain(own_head.filter(|head| head.exists())).collect();
-        if matches!(kind, Kind::Directory) {
-            outside(&what, trust_file.iter().chain(&against))?;
+        let is_gone = |head: &PathBuf| matches!(head.try_exists(), Ok(false));
+        let (gone, own_head) = (own_head.clone().filter(is_gone), own_head.filter(|head| !is_gone(head)));
+        let against: Vec<PathBuf> = self.against.iter().cloned().chain(own_head).collect();
+        self.fits(&kind)?;
+        if let Some(dir) = bundle_of(&what, &kind)? {
+            outside(&dir, trust_file.iter().chain(&against))?;
         }
         let trust = self.trusted(trust_file.as_deref())?;
         // Before the log is read: what is kept outside may only be older than what is then found.
@@ -116,12 +119,36 @@ impl Verify {
             case: self.case.clone(),
             state: None,
         };
-        let report = self.report(&what, &kind, &trust, &mut asked).map_err(unreadable)?;
+        let mut report = self.report(&what, &kind, &trust, &mut asked).map_err(unreadable)?;
+        // The first process on a log writes its head file after the head: looked for once more, it is there.
+        if let Some(head) = gone.filter(|head| is_gone(head) && report.origin.is_some()) {
+            let what = format!(
+                "the head file {} is not there, and the log has had one since its first head: whoever takes a log back removes it",
+                head.display()
+            );
+            report.find(Fault::RolledBack, what);
+        }
         context.out.answer(&value(&report), |out| text(&report, out))?;
         match report.verdict().exit() {
             0 => Ok(()),
             code => Err(CliError::Answered(code)),
         }
+    }
+
+    /// What is asked of one kind of thing means nothing for another.
+    fn fits(&self, kind: &Kind) -> Result<(), CliError> {
+        let is_receipt = matches!(kind, Kind::Receipt);
+        if is_receipt && self.case.is_some() {
+            return Err(unreadable(
+                "--case needs a database, a bundle or lines: a receipt is about one event and cannot show that its case has no gap",
+            ));
+        }
+        if !is_receipt && self.event.is_some() {
+            return Err(unreadable(
+                "--event goes with a receipt, and with nothing else: name the receipt, or leave it out",
+            ));
+        }
+        Ok(())
     }
 
     fn report(&self, what: &Path, kind: &Kind, trust: &TrustPolicy, asked: &mut Asked<'_>) -> Result<Report, SourceError> {
@@ -147,19 +174,13 @@ impl Verify {
                     if faults.is_empty() && !self.index {
                         faults = evidence.index_faults()?;
                     }
-                    report.findings.extend(faults.into_iter().map(|what| Finding {
-                        fault: Fault::Tampered,
-                        what,
-                    }));
+                    faults.into_iter().for_each(|what| report.find(Fault::Tampered, what));
                 }
                 if self.openings {
                     let vault = self.vault()?;
                     let (seen, wrong) = evidence.openings(vault.as_ref())?;
                     report.openings = Some(seen);
-                    report.findings.extend(wrong.into_iter().map(|what| Finding {
-                        fault: Fault::Incomplete,
-                        what,
-                    }));
+                    wrong.into_iter().for_each(|what| report.find(Fault::Incomplete, what));
                 }
                 Ok(report)
             }
@@ -240,6 +261,23 @@ fn kind(what: &Path) -> Result<Kind, CliError> {
     })
 }
 
+/// The bundle that is verified, or that what is verified lies in.
+fn bundle_of(what: &Path, kind: &Kind) -> Result<Option<PathBuf>, CliError> {
+    let is_bundle = |dir: &&Path| {
+        ["checkpoint", Manifest::FILE]
+            .iter()
+            .any(|file| dir.join(file).symlink_metadata().is_ok())
+    };
+    let what = what
+        .canonicalize()
+        .map_err(|error| unreadable(format!("{}: {error}", what.display())))?;
+    Ok(match kind {
+        Kind::Directory => Some(what),
+        Kind::Receipt | Kind::Lines => what.ancestors().skip(1).find(is_bundle).map(Path::to_owned),
+        Kind::Database => None,
+    })
+}
+
 /// Whoever made the directory could have put a key or a head there that suits it.
 fn outside<'p>(dir: &Path, files: impl Iterator<Item = &'p PathBuf>) -> Result<(), CliError> {
     let real = |path: &Path| {
@@ -250,7 +288,7 @@ fn outside<'p>(dir: &Path, files: impl Iterator<Item = &'p PathBuf>) -> Result<(
     for file in files {
         if real(file)?.starts_with(&dir_is) {
             return Err(unreadable(format!(
-                "{} lies in the directory that is verified, so that it proves nothing: get it by another way",
+                "{} lies in the directory that is verified, or with it in one bundle, so that it proves nothing: get it by another way",
                 file.display()
             )));
         }

@@ -159,7 +159,7 @@ impl LogSource for Evidence {
     fn nodes(&self, from: u64, limit: usize) -> Result<Vec<Node>, SourceError> {
         let sql = "SELECT i, h FROM node WHERE i >= ?1 ORDER BY i LIMIT ?2";
         self.all(sql, (whole(from), whole(limit as u64)), |row| {
-            Ok((unsigned(row, 0)?, row.get(1).map(Hash)?))
+            Ok((unsigned(row, 0)?, hash(row, 1)?))
         })
     }
 
@@ -182,7 +182,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<KeptHead> {
 }
 
 /// What a column holds, whatever somebody has put there: it is for the verifier to say that it is wrong.
-fn bytes(value: ValueRef<'_>) -> &[u8] {
+pub(super) fn bytes(value: ValueRef<'_>) -> &[u8] {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],
@@ -195,7 +195,7 @@ fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
 }
 
 /// A number that cannot be negative, by the schema; where somebody has made it so nonetheless, it is one that no log has.
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let found = row.get_ref(column)?.as_i64().ok();
     Ok(found.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX))
 }

@@ -1,6 +1,8 @@
 //! The openings beside the log, as the verifier compares them with the commitments.
 
-use super::evidence::Evidence;
+use rusqlite::types::ValueRef;
+
+use super::evidence::{Evidence, bytes, unsigned};
 use super::step::whole;
 use crate::audit::SensitiveField;
 use crate::audit::openings::{Commitments, OpeningRow, OpeningsSeen, Standing};
@@ -9,7 +11,19 @@ use crate::audit::vault::{SubjectKey, Tag, Vault, open_opening};
 use crate::domain::digest::Digest;
 
 /// A row as it stands in the table.
-type Row = (i64, String, [u8; 32], [u8; 16], Option<Vec<u8>>);
+type Row = (u64, String, Digest, Option<Tag>, Option<Vec<u8>>);
+
+/// Whatever somebody has put into the columns: what is no commitment or no tag is for the comparison to say.
+fn opening(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let (digest, subject, sealed) = (row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?);
+    Ok((
+        unsigned(row, 0)?,
+        String::from_utf8_lossy(bytes(row.get_ref(1)?)).into_owned(),
+        Digest::from_bytes(bytes(digest).try_into().unwrap_or_default()),
+        bytes(subject).try_into().ok().map(Tag),
+        (sealed != ValueRef::Null).then(|| bytes(sealed).to_vec()),
+    ))
+}
 
 impl Evidence {
     /// Compares the commitments of every event with the openings; what is wrong is a sentence each. With the vault every opening is opened.
@@ -28,14 +42,14 @@ impl Evidence {
         let rows: Vec<Row> = self.all(
             "SELECT seq, field, digest, subject, sealed FROM opening ORDER BY seq, field",
             [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+            opening,
         )?;
         let rows = rows.into_iter().map(|(seq, field, digest, subject, sealed)| {
-            let (seq, digest, subject) = (u64::try_from(seq).unwrap_or(u64::MAX), Digest::from_bytes(digest), Tag(subject));
-            let standing = match (sealed, vault) {
-                (None, _) => Standing::Erased,
-                (Some(_), None) => Standing::Sealed,
-                (Some(sealed), Some(vault)) => {
+            let standing = match (sealed, subject, vault) {
+                (None, ..) => Standing::Erased,
+                (Some(_), None, _) => Standing::Broken,
+                (Some(_), Some(_), None) => Standing::Sealed,
+                (Some(sealed), Some(subject), Some(vault)) => {
                     let key = self.subject_key(vault, subject)?;
                     let opened = key
                         .zip(SensitiveField::parse(&field))
@@ -46,7 +60,7 @@ impl Evidence {
             Ok(OpeningRow {
                 seq,
                 digest,
-                subject: subject.to_string(),
+                subject: subject.map_or_else(|| "that is none".to_owned(), |subject| subject.to_string()),
                 standing,
             })
         });
@@ -55,7 +69,7 @@ impl Evidence {
 
     fn subject_key(&self, vault: &Vault, subject: Tag) -> Result<Option<SubjectKey>, SourceError> {
         let found = self.all("SELECT wrapped FROM subject_key WHERE tag = ?1", [&subject.0[..]], |row| {
-            row.get::<_, Vec<u8>>(0)
+            Ok(bytes(row.get_ref(0)?).to_vec())
         })?;
         Ok(found.first().and_then(|wrapped| vault.unwrap_key(&subject.0, wrapped)))
     }
