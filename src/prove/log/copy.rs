@@ -247,19 +247,14 @@ pub(super) fn told(report: &Report, verdict: Verdict, what: &str) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::verify::{Fault, Finding};
+    use crate::audit::verify::Fault;
 
     #[test]
     fn a_log_that_is_called_good_went_through_and_one_with_another_fault_shows_nothing() {
         let good = Report::default();
         assert!(matches!(told(&good, Verdict::Tampered, "it"), Err(Amiss::Through(_))));
-        let incomplete = Report {
-            findings: vec![Finding {
-                fault: Fault::Incomplete,
-                what: "something is missing".to_owned(),
-            }],
-            ..Report::default()
-        };
+        let mut incomplete = Report::default();
+        incomplete.find(Fault::Incomplete, "something is missing");
         assert!(matches!(told(&incomplete, Verdict::Tampered, "it"), Err(Amiss::Unclear(_))));
         assert_eq!(told(&incomplete, Verdict::Incomplete, "it"), Ok(()));
     }

@@ -6,7 +6,7 @@ use super::proven::Proven;
 use super::tamper::{put_head, regrow, row};
 use crate::audit::source::LogSource as _;
 use crate::audit::verify::{OutsideHead, Verdict};
-use crate::audit::{SignedHead, head_line, latest_head};
+use crate::audit::{SignedHead, head_line, heads_in_lines};
 use crate::prove::ground::Ground;
 use crate::prove::outcome::{Amiss, Held};
 use crate::prove::private::Private;
@@ -31,17 +31,17 @@ impl Past {
         let checkpoint = head(private.deployment()).await?;
         let late = Copy::of(private).await?;
         let now = late.outside().clock.now();
-        let line = latest_head(&head_line(&checkpoint, now)).map_err(unclear)?;
-        let line = line.ok_or_else(|| unclear("a head as a line is not read again"))?;
+        let lines = heads_in_lines(head_line(&checkpoint, now).as_bytes()).map_err(unclear)?;
+        let line = lines
+            .into_iter()
+            .next()
+            .ok_or_else(|| unclear("a head as a line is not read again"))?;
         let kept = [
             ("a receipt that came with an answer", receipt),
             ("a checkpoint that somebody kept", checkpoint),
             ("a head line that was collected", line),
         ];
-        let kept = kept.map(|(from, head)| OutsideHead {
-            from: from.to_owned(),
-            head,
-        });
+        let kept = kept.map(|(from, head)| OutsideHead::new(from.to_owned(), vec![head]));
         let past = Self {
             early,
             late,

@@ -43,10 +43,7 @@ impl Old {
     }
 
     fn kept(&self) -> OutsideHead {
-        OutsideHead {
-            from: "a receipt from before".to_owned(),
-            head: self.proven.receipt.head.clone(),
-        }
+        OutsideHead::new("a receipt from before".to_owned(), vec![self.proven.receipt.head.clone()])
     }
 }
 
