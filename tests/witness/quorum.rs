@@ -219,7 +219,8 @@ async fn two_processes_do_not_take_each_others_cosignatures_away() {
     let keys: Vec<VerifierKey> = [&one, &two].iter().map(|one| one.vkey().parse().unwrap()).collect();
     let cosigned = |witness: &Witness, key: &VerifierKey| bare.cosigned(&witness.line_under(bare.text()), key).unwrap().0;
     let (other, _router) = world.another();
-    world.app.store.keep_cosigned(cosigned(&one, &keys[0])).await.unwrap();
+    let earlier = cosigned(&one, &keys[0]);
+    world.app.store.keep_cosigned(earlier.clone()).await.unwrap();
     other.store.keep_cosigned(cosigned(&two, &keys[1])).await.unwrap();
     let kept = head(&world).await;
     assert_eq!(kept.cosigners(&keys).unwrap().len(), 2, "{}", kept.text());
@@ -230,6 +231,9 @@ async fn two_processes_do_not_take_each_others_cosignatures_away() {
     let times: Vec<i64> = again.cosigners(&keys).unwrap().into_iter().map(|(_, at)| at.seconds()).collect();
     assert_eq!((again.line_count(), times.len()), (3, 2), "{}", again.text());
     assert!(times.contains(&world.clock.now().seconds()), "{times:?}");
+    // A line that a process still had from before is not put over it.
+    world.app.store.keep_cosigned(earlier).await.unwrap();
+    assert_eq!(head(&world).await.text(), again.text());
     assert!(
         !again
             .signers(&writ::audit::read_public(&writ::app::log_files(&world.config).public()).unwrap())
