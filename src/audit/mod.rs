@@ -27,7 +27,7 @@ pub mod vault;
 pub mod verify;
 mod withhold;
 
-pub use case::{CaseGap, case_gaps};
+pub use case::{CaseEvents, CaseGap, CasePruned};
 pub use checkpoint::{CheckpointError, MAX_CHECKPOINT, SignedHead};
 pub use disclosure::{Disclosure, SD_ALG, Sensitive, SensitiveField};
 pub use durable::sync_dir_of;
