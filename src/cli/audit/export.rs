@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::super::context::{Context, load, open};
 use super::super::describe::Decimals;
@@ -297,28 +297,34 @@ impl Export {
             sha256,
             ..
         } = exported;
-        let mut value = json!({ "out": out, "events": events, "origin": origin, "size": size, "root": root });
+        let mut value = Map::new();
+        let mut put = |name: &str, what: Value| drop(value.insert(name.to_owned(), what));
+        put("out", json!(out));
+        put("events", json!(events));
+        put("origin", json!(origin));
+        put("size", json!(size));
+        put("root", json!(root));
         let mut under = format!("{events} events of {origin} are in {out}, under its head of {size} events");
         match exported.signature {
-            Signature::Checked => value["signature"] = json!("checked"),
+            Signature::Checked => put("signature", json!("checked")),
             Signature::NotChecked => {
-                value["signature"] = json!("not checked");
+                put("signature", json!("not checked"));
                 under.push_str(", whose signature was not checked");
             }
         }
         under.push('\n');
         if let Some(pruned) = &exported.pruned {
-            value["pruned"] = json!(pruned);
+            put("pruned", json!(pruned));
             under.push_str(&format!("{pruned}\n"));
         }
         let text = match exported.files {
             Some(files) => {
-                value["files"] = json!(files);
-                value["manifest_sha256"] = json!(sha256);
+                put("files", json!(files));
+                put("manifest_sha256", json!(sha256));
                 format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n")
             }
             None => {
-                value["sha256"] = json!(sha256);
+                put("sha256", json!(sha256));
                 format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n")
             }
         };

@@ -26,7 +26,7 @@ pub(super) fn receipt(connection: &Connection, of: EventRef) -> Result<Option<Pr
     if let EventRef::Pruned(leaf) = of {
         let leaf = Hash(*leaf.as_bytes());
         let gone = pruned::gone(connection, leaf)?.filter(|gone| gone.told == event.seq);
-        if !gone.is_some_and(|gone| way(connection, &head, gone.seq, leaf).is_ok()) {
+        if gone.is_none_or(|gone| way(connection, &head, gone.seq, leaf).is_err()) {
             return Ok(None);
         }
     }
