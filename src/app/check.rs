@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Environment, Faults, Outside, Part};
 use crate::approval::RecordSigner;
-use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin};
+use crate::audit::{EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, Origin, read_public};
 use crate::backend::{Backends, Clients, Need, same_secret};
 use crate::config::{self, Config};
 use crate::domain::name::{KeyId, PrincipalId};
@@ -214,6 +214,7 @@ impl Checked {
         };
         let tls = load_tls(config, part, outside, &mut faults);
         let witnesses = if part.is_broker() {
+            faults.extend(own_witness(config));
             let connected = Connected::all(&config.witnesses.witnesses);
             connected.map_err(|found| faults.extend(found)).unwrap_or_default()
         } else {
@@ -231,6 +232,18 @@ impl Checked {
             _ => Err(Faults(faults)),
         }
     }
+}
+
+/// Whoever has the log's key would be its own witness.
+fn own_witness(config: &Config) -> Option<String> {
+    // Keys that cannot be read are the finding of whoever opens the log.
+    let own = read_public(&log_files(config).public()).ok()?;
+    let mut each = config.witnesses.witnesses.iter();
+    let found = each.find(|witness| own.iter().any(|key| key.public() == witness.key.public()))?;
+    Some(format!(
+        "audit.witness: the key of `{}` is a key of the log itself, which cannot be its own witness: name one that somebody else runs",
+        found.key.name()
+    ))
 }
 
 /// The certificate and key of the address the process listens on.

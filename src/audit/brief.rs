@@ -47,9 +47,13 @@ pub(crate) struct LogMark<'e> {
 /// What was pruned.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PrunedMark<'e> {
+    #[serde(default)]
+    pub(crate) from: u64,
     pub(crate) to: u64,
     #[serde(borrow)]
     pub(crate) root: Text<'e>,
+    #[serde(borrow, default)]
+    pub(crate) bundle_sha256: Text<'e>,
 }
 
 /// Which process wrote it.
@@ -80,6 +84,14 @@ pub(crate) fn newer(leaf: &[u8]) -> Option<u64> {
     (found.v > u64::from(Event::VERSION)).then_some(found.v)
 }
 
+impl CaseMark<'_> {
+    /// The hash of the event of its case that it says stands before it.
+    pub(crate) fn follows(&self) -> Option<Hash> {
+        let digest = self.previous.as_deref().and_then(Digest::parse)?;
+        Some(Hash(*digest.as_bytes()))
+    }
+}
+
 impl<'e> Brief<'e> {
     /// Reads an event's bytes.
     pub(crate) fn read(leaf: &'e [u8]) -> Result<Self, String> {
@@ -87,7 +99,8 @@ impl<'e> Brief<'e> {
     }
 }
 
-/// The events of one case, one after the other: each names its number and the hash of the one before.
+/// The events of one case, one after the other: each names its number and the hash of the one before. It begins with the case's first event
+/// ([`CaseChain::default`]), or after events that somebody has shown to be pruned ([`CaseChain::before`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CaseChain {
     n: u64,
@@ -97,11 +110,15 @@ pub(crate) struct CaseChain {
 impl CaseChain {
     /// As it stood before the event of this place, where what came before is not there.
     pub(crate) fn before(place: &CaseMark<'_>) -> Self {
-        let last = place.previous.as_deref().and_then(Digest::parse);
         Self {
             n: place.n.saturating_sub(1),
-            last: last.map_or([0; 32], |digest| *digest.as_bytes()),
+            last: place.follows().map_or([0; 32], |hash| hash.0),
         }
+    }
+
+    /// Which of its case's events the next one must be.
+    pub(crate) const fn due(&self) -> u64 {
+        self.n + 1
     }
 
     /// Takes the next event. Events from before there were places have none; the first one with a place follows the last of them.

@@ -221,11 +221,47 @@ impl SignedHead {
         Ok((cosigned, at))
     }
 
+    /// The same head with the lines of another text of it besides its own. Of two lines by one witness the later stays, of two by one log the other's.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Malformed`] if the other is of another head, or the lines of both find no room.
+    pub fn with_lines_of(&self, other: &Self) -> Result<Self, CheckpointError> {
+        let malformed = CheckpointError::Malformed;
+        let (body, block) = self.text.rsplit_once("\n\n").ok_or_else(|| malformed.clone())?;
+        let (theirs, added) = other.text.rsplit_once("\n\n").ok_or_else(|| malformed.clone())?;
+        if body != theirs {
+            return Err(malformed);
+        }
+        let mut lines: Vec<&str> = block.lines().collect();
+        for line in added.lines() {
+            match lines.iter_mut().find(|own| signer_of(own) == signer_of(line)) {
+                Some(own) if cosigned_at(own) > cosigned_at(line) => {}
+                Some(own) => *own = line,
+                None => lines.push(line),
+            }
+        }
+        Self::read(&format!("{body}\n\n{}\n", lines.join("\n")))
+    }
+
     /// How many signature lines it has, whoever they are by.
     #[must_use]
     pub fn line_count(&self) -> usize {
         self.lines().count()
     }
+}
+
+/// Whose signature line it is, by name and key; the line itself if it is none.
+fn signer_of(line: &str) -> Result<(String, u32), &str> {
+    let signature = Signature::from_bytes(line.as_bytes()).map_err(|_| line)?;
+    Ok((signature.name().to_owned(), signature.id()))
+}
+
+/// The time in a cosignature, in seconds; `None` in a signature that has none.
+fn cosigned_at(line: &str) -> Option<u64> {
+    let signature = Signature::from_bytes(line.as_bytes()).ok()?;
+    let (time, rest) = signature.signature().split_first_chunk::<8>()?;
+    // A log's own is an Ed25519 signature and nothing else (C2SP signed-note).
+    (rest.len() == 64).then(|| u64::from_be_bytes(*time))
 }
 
 impl fmt::Debug for SignedHead {

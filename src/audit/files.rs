@@ -2,10 +2,11 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::SignedHead;
+use super::durable::sync_dir_of;
 use super::key::{LogKey, Origin, VerifierKey};
 use super::vault::Vault;
 use crate::domain::clock::Entropy;
@@ -90,7 +91,8 @@ impl LogFiles {
     /// A sentence with the file and what the system said.
     pub fn take_next(&self) -> Result<(), String> {
         let next = self.next();
-        std::fs::rename(&next, &self.key).map_err(|error| format!("{}: {error}", next.display()))
+        std::fs::rename(&next, &self.key).map_err(|error| format!("{}: {error}", next.display()))?;
+        sync_dir_of(&self.key)
     }
 
     /// Makes the first key of a log of this name. What is there already is not touched.
@@ -200,14 +202,18 @@ pub(super) fn policy_text(keys: &[VerifierKey]) -> String {
 
 /// A new file with the mode, the owner and the group of an old one, as far as the system lets us.
 fn write_like(old: &Path, new: &Path, text: &str) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(old).map_err(|error| format!("{}: {error}", old.display()))?;
     write_new(new, text, meta.mode() & 0o740)?;
+    owned_like(old, &meta, new)
+}
+
+/// Gives a new file the owner and the group of an old one, as far as the system lets us.
+pub(super) fn owned_like(old: &Path, meta: &std::fs::Metadata, new: &Path) -> Result<(), String> {
     let own = std::fs::metadata(new).map_err(|error| format!("{}: {error}", new.display()))?;
     if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
         std::os::unix::fs::chown(new, Some(meta.uid()), Some(meta.gid())).map_err(|error| {
             format!(
-                "{}: {error}; run this as the owner of {}, so that whoever reads that key can read this one",
+                "{}: {error}; run this as the owner of {}, so that whoever reads that file can read this one",
                 new.display(),
                 old.display()
             )
@@ -221,11 +227,13 @@ fn replace(path: &Path, text: &str) -> Result<(), String> {
     let new = path.with_extension("pub.new");
     let _none_was_left = std::fs::remove_file(&new);
     write_new(&new, text, 0o644)?;
-    std::fs::rename(&new, path).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::rename(&new, path).map_err(|error| format!("{}: {error}", path.display()))?;
+    sync_dir_of(path)
 }
 
 fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), String> {
     let at = |error: io::Error| format!("{}: {error}", path.display());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(at)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(at)
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(at)?;
+    sync_dir_of(path)
 }

@@ -4,11 +4,13 @@
 //! processes the one that comes late with an older head changes nothing.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::SignedHead;
+use super::durable::sync_dir_of;
+use super::files::owned_like;
 use super::key::VerifierKey;
 
 /// The room for one head, in bytes.
@@ -74,10 +76,8 @@ impl HeadFile {
     /// A sentence with what the system said.
     pub fn keep(&mut self, head: &SignedHead, keys: &[VerifierKey]) -> Result<(), String> {
         let told = |error: io::Error| self.told(&error);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o660);
-        let file = options.open(&self.path).map_err(told)?;
-        file.lock().map_err(told)?;
+        let file = self.locked().map_err(told)?;
+        let is_new = file.metadata().map_err(told)?.len() == 0;
         let is_known = |standing: &SignedHead| standing == head || self.kept.as_ref() == Some(standing);
         let stands = latest(slots(&file).map_err(told)?, |standing| {
             is_known(standing) || standing.signers(keys).is_ok()
@@ -96,37 +96,62 @@ impl HeadFile {
             Some((0, _)) => 1,
             _ => 0,
         };
+        file.write_all_at(&self.padded(head)?, offset(slot)).map_err(told)?;
+        file.sync_data().map_err(told)?;
+        if is_new {
+            sync_dir_of(&self.path)?;
+        }
+        self.kept = Some(head.clone());
+        Ok(())
+    }
+
+    /// Puts this head in the place of whatever stands there, at once: where a log goes on under another name. Whoever reads the file meanwhile, or after
+    /// a power cut, finds what stood there or this head.
+    ///
+    /// # Errors
+    /// A sentence with what the system said; then what stood there stands there still.
+    pub fn replace(&self, head: &SignedHead) -> Result<(), String> {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let beside = self.path.with_file_name(name);
+        let told = |error: io::Error| format!("{}: {error}", beside.display());
+        let mut bytes = self.padded(head)?;
+        bytes.resize(2 * SLOT, 0);
+        let standing = self.locked().map_err(|error| self.told(&error))?;
+        let _none_was_left = std::fs::remove_file(&beside);
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o660).open(&beside).map_err(told)?;
+        let meta = standing.metadata().map_err(|error| self.told(&error))?;
+        file.set_permissions(meta.permissions()).map_err(told)?;
+        owned_like(&self.path, &meta, &beside)?;
+        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(told)?;
+        std::fs::rename(&beside, &self.path).map_err(told)?;
+        sync_dir_of(&self.path)
+    }
+
+    /// The file, made if it is not there, while no other process writes to it.
+    fn locked(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o660);
+        loop {
+            let file = options.open(&self.path)?;
+            file.lock()?;
+            let (own, now) = (file.metadata()?, std::fs::metadata(&self.path));
+            // Another one was put in its place while this one was waited for.
+            if now.is_ok_and(|now| (now.dev(), now.ino()) == (own.dev(), own.ino())) {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// A head's text, as long as its room.
+    fn padded(&self, head: &SignedHead) -> Result<Vec<u8>, String> {
         let mut bytes = head.text().as_bytes().to_vec();
         if bytes.len() > SLOT {
             return Err(format!("{}: a head of {} bytes finds no room", self.path.display(), bytes.len()));
         }
         bytes.resize(SLOT, 0);
-        file.write_all_at(&bytes, offset(slot)).map_err(told)?;
-        file.sync_data().map_err(told)?;
-        self.kept = Some(head.clone());
-        Ok(())
-    }
-
-    /// Puts this head in the place of whatever stands there: where a log goes on under another name.
-    ///
-    /// # Errors
-    /// A sentence with what the system said.
-    pub fn replace(&self, head: &SignedHead) -> Result<(), String> {
-        let told = |error: io::Error| self.told(&error);
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o660)
-            .open(&self.path)
-            .map_err(told)?;
-        file.lock().map_err(told)?;
-        let mut bytes = head.text().as_bytes().to_vec();
-        bytes.resize(2 * SLOT, 0);
-        file.write_all_at(&bytes, 0).map_err(told)?;
-        file.sync_data().map_err(told)
+        Ok(bytes)
     }
 
     fn told(&self, error: &io::Error) -> String {
@@ -163,4 +188,55 @@ fn latest(heads: [Option<SignedHead>; 2], is_good: impl Fn(&SignedHead) -> bool)
         .collect();
     heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.size()));
     heads.into_iter().find(|(_, head)| is_good(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+    use crate::audit::LogKey;
+    use crate::audit::tree::Hash;
+    use crate::domain::clock::Entropy;
+
+    struct Ones;
+
+    impl Entropy for Ones {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(1);
+        }
+    }
+
+    #[test]
+    fn a_head_is_put_in_the_place_of_another_at_once_and_a_writer_that_waited_follows_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("writ.head");
+        let key = |name: &str| LogKey::generate(&name.parse().unwrap(), &Ones).unwrap().0;
+        let (old, new) = (key("a.example/log"), key("a.example/log/r2"));
+        let known = [old.verifier().clone(), new.verifier().clone()];
+        let head = |key: &LogKey, size| SignedHead::sign(size, Hash([7; 32]), &[key]).unwrap();
+        let mut file = HeadFile::at(path.clone());
+        file.keep(&head(&old, 4), &known).unwrap();
+        file.keep(&head(&old, 5), &known).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let (mut reader, mut before) = (File::open(&path).unwrap(), Vec::new());
+        let stood = std::fs::read(&path).unwrap();
+        file.replace(&head(&new, 3)).unwrap();
+        reader.read_to_end(&mut before).unwrap();
+        assert_eq!(before, stood, "whoever had it open reads what stood there, as a whole");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(file.heads().unwrap(), [head(&new, 3)], "nothing of the old one is left");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        // A process that waits for the old file writes to the new one.
+        let standing = file.locked().unwrap();
+        let (known_too, path_too, next) = (known.clone(), path.clone(), head(&new, 6));
+        let waits = std::thread::spawn(move || HeadFile::at(path_too).keep(&next, &known_too));
+        let aside = dir.path().join("aside");
+        std::fs::copy(&path, &aside).unwrap();
+        std::fs::rename(&aside, &path).unwrap();
+        drop(standing);
+        waits.join().unwrap().unwrap();
+        assert_eq!(file.read(&known).unwrap(), Some(head(&new, 6)));
+    }
 }

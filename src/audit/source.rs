@@ -21,6 +21,15 @@ pub struct KeptHead {
     pub text: String,
 }
 
+/// An event whose bytes the log says were pruned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// Its number.
+    pub seq: u64,
+    /// The number of the event that tells of it.
+    pub told: u64,
+}
+
 /// How many events a reader asks for at a time.
 pub const PAGE: usize = 1024;
 
@@ -119,6 +128,14 @@ pub trait LogSource {
     /// # Errors
     /// [`SourceError`].
     fn nodes(&self, from: u64, limit: usize) -> Result<Vec<Node>, SourceError>;
+
+    /// The event with this leaf hash, if it is not there and the log says that it was pruned.
+    ///
+    /// # Errors
+    /// [`SourceError`].
+    fn gone(&self, _leaf: Hash) -> Result<Option<Gone>, SourceError> {
+        Ok(None)
+    }
 
     /// One node.
     ///

@@ -23,6 +23,15 @@ pub fn leaf_index(seq: u64) -> u64 {
     tlog::stored_hash_index(0, seq)
 }
 
+/// Which leaf's hash is stored there; `None` where it is that of a node above the leaves.
+#[must_use]
+pub fn leaf_number(index: u64) -> Option<u64> {
+    match tlog::split_stored_hash_index(index) {
+        (0, seq) => Some(seq),
+        _ => None,
+    }
+}
+
 /// One node: its number and its hash.
 pub type Node = (u64, Hash);
 

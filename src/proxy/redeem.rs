@@ -333,6 +333,7 @@ const fn of_rejection(rejection: &Rejection) -> Fault {
         | Rejection::MustNotBeKept(_)
         | Rejection::Erased(_)
         | Rejection::Held(_)
+        | Rejection::NoSubjectsKey
         | Rejection::NotPrunable(..)
         | Rejection::Exists(_) => Fault::Ours,
     }

@@ -129,6 +129,11 @@ pub enum Rejection {
     /// The opening of that event's value was erased.
     #[error("the value of event {0} was erased, and nobody can show it any more")]
     Erased(u64),
+    /// The key that people's keys are kept under is not there.
+    #[error(
+        "audit-subjects.key is missing, so that nobody can tell what the log commits to about anybody: put it back beside the log's key; if there never was one, `writ keys generate --subjects` makes it, for what comes from then on"
+    )]
+    NoSubjectsKey,
     /// A hold covers events that were to be pruned.
     #[error("hold {0} covers some of the events; release it first, or prune less")]
     Held(u64),

@@ -3,6 +3,7 @@
 use super::record::StoredEvent;
 use crate::audit::tree::Hash;
 use crate::audit::{EventKind, EventOutcome, Receipt, SignedHead};
+use crate::domain::digest::Digest;
 use crate::domain::draft::Resource;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, RecordId};
 use crate::domain::lifecycle::ExecutionState;
@@ -14,6 +15,8 @@ use crate::domain::time::Timestamp;
 pub enum EventRef {
     /// The event with this number.
     Number(u64),
+    /// That the event with this leaf hash was pruned: it is in the tree and not among the events.
+    Pruned(Digest),
     /// That the draft was stored.
     Proposed(DraftId),
     /// What came of a signed record about the draft.

@@ -1,6 +1,7 @@
 //! Where state is kept: the contract in transitions, and the stores that keep it.
 
 pub mod backlog;
+pub mod case;
 pub mod contract;
 mod error;
 pub mod health;

@@ -29,6 +29,17 @@ pub enum Held {
     },
 }
 
+/// What was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erased {
+    /// How many openings.
+    pub fields: u64,
+    /// The number of the (last) event that tells of it.
+    pub seq: u64,
+    /// Why what was deleted may stand in a file still, if it may: a sentence with the file.
+    pub left: Option<String>,
+}
+
 /// Events that must not be pruned until somebody releases them.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewHold {

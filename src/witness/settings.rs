@@ -71,8 +71,15 @@ impl Settings {
             );
         }
         for (n, one) in witnesses.iter().enumerate() {
-            if witnesses.iter().take(n).any(|other| other.key == one.key) {
-                audit.wrong("witness", format!("`{}` is there twice, and would count twice", one.key.name()));
+            // Names are free: who has a key can sign under as many as stand here.
+            let same = witnesses.iter().take(n).find(|other| other.key.public() == one.key.public());
+            match same.map(|other| other.key.name()) {
+                Some(name) if name == one.key.name() => audit.wrong("witness", format!("`{name}` is there twice, and would count twice")),
+                Some(name) => audit.wrong(
+                    "witness",
+                    format!("`{}` has the key of `{name}`, and would count twice", one.key.name()),
+                ),
+                None => {}
             }
         }
         if require != Require::None && witnesses.is_empty() {

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use writ::audit::Receipt;
+use writ::audit::{LogKey, Receipt, SignedHead};
 
 use super::support::{Running, events, writ};
+use crate::support::SeededEntropy;
 
 /// Every file below a directory with its bytes, by its path there.
 pub fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
@@ -93,6 +94,59 @@ fn an_export_is_written_down_with_the_hash_of_what_it_holds() {
     ran.ok();
     assert_eq!(events(Path::new(&database)), stored);
     assert!(!Path::new(&bare).join("keys.txt").exists());
+}
+
+/// Signs the log's latest head anew, with a key that is not the log's.
+fn sign_with_another_key(database: &str) {
+    let file = rusqlite::Connection::open(database).unwrap();
+    let sql = "SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1";
+    let note: String = file.query_row(sql, [], |row| row.get(0)).unwrap();
+    let head = SignedHead::read(&note).unwrap();
+    let (other, _) = LogKey::generate(head.origin(), &SeededEntropy::new(4_711)).unwrap();
+    let forged = SignedHead::sign(head.size(), head.root(), &[&other]).unwrap();
+    file.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+        .unwrap();
+    let size = i64::try_from(head.size()).unwrap();
+    file.execute("UPDATE checkpoint SET note = ?1 WHERE size = ?2", (forged.text(), size))
+        .unwrap();
+}
+
+#[test]
+fn what_is_under_a_head_that_the_logs_key_has_not_signed_is_not_exported() {
+    let run = Running::new();
+    run.held();
+    let copy = run.work.text("copy.db");
+    run.work.run(&["store", "backup", &copy]).ok();
+    let public = run.work.text("keys/log.pub");
+    let export = |format: &str, out: &str, keys: &[&str]| {
+        let out = run.work.text(out);
+        let what = [
+            "audit", "export", "--db", &copy, "--case", "case-1", "--format", format, "--out", &out,
+        ];
+        writ(&[&what[..], keys].concat())
+    };
+    for (format, out) in [("bundle", "b1"), ("csv", "c1"), ("page", "p1")] {
+        export(format, out, &["--keys", &public]).ok();
+    }
+    sign_with_another_key(&copy);
+    for (format, out) in [("bundle", "b2"), ("csv", "c2"), ("page", "p2")] {
+        let refused = export(format, out, &["--keys", &public]).refused(1);
+        assert!(refused.contains("its latest head") && refused.contains("sign"), "{refused}");
+        assert!(!run.work.path(out).exists());
+    }
+    // Nobody has said which key it is, and that is said.
+    for (format, out) in [("bundle", "b3"), ("csv", "c3"), ("page", "p3")] {
+        let ran = export(format, out, &["--json"]);
+        let told: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(told["signature"], "not checked", "{told}");
+        assert!(ran.err.contains("signature"), "{}", ran.err);
+    }
+    let told = export("csv", "c4", &[]).ok();
+    assert!(told.contains("whose signature was not checked"), "{told}");
+    let page = fs::read_to_string(run.work.path("p3")).unwrap();
+    assert!(page.contains("signature of the head was not checked"));
+    let page = fs::read_to_string(run.work.path("p1")).unwrap();
+    assert!(!page.contains("signature of the head was not checked"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
  *   read-only PART   nothing can be written to it
  *   write PART       writing fails
  *   flush PART       writing succeeds and flushing fails
+ *   flush-dir PART   flushing a directory fails whose path ends with PART
  *
  * Anything else, and nothing at all, is wrong with nothing. */
 #define _GNU_SOURCE
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -31,6 +33,12 @@ static int error_of(int fd, int flushing) {
     n = readlink(link, path, sizeof path - 1);
     if (n <= 0) return 0;
     path[n] = 0;
+    if (strcmp(kind, "flush-dir") == 0) {
+        struct stat is;
+        size_t whole = strlen(path), end = strlen(part);
+        if (!flushing || fstat(fd, &is) != 0 || !S_ISDIR(is.st_mode)) return 0;
+        return whole >= end && strcmp(path + whole - end, part) == 0 ? EIO : 0;
+    }
     if (strstr(path, part) == NULL) return 0;
     if (strcmp(kind, "full") == 0) return flushing ? 0 : ENOSPC;
     if (strcmp(kind, "read-only") == 0) return flushing ? 0 : EROFS;

@@ -19,7 +19,7 @@ use crate::cli::support::Server;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The library that makes the disk fail, built once.
-fn library() -> &'static Path {
+pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("disk-faults-{}.so", std::process::id()));

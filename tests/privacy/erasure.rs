@@ -65,8 +65,9 @@ async fn without_the_key_file_nothing_is_committed_to_and_the_log_goes_on() {
     assert_eq!((&event["type"], event.get("_sd")), (&json!("draft.propose"), None));
     assert_eq!(
         rejection(keyless.erase(world.op(), "cus_0", "x".to_owned()).await),
-        Rejection::NotFound
+        Rejection::NoSubjectsKey
     );
+    assert_eq!(rejection(keyless.about_customer("cus_0").await), Rejection::NoSubjectsKey);
     std::fs::write(log_beside(&world.file).subjects(), "nonsense").unwrap();
     let opened = open_store(&world.file, world.clock.clone(), world.entropy.clone());
     assert!(
@@ -142,7 +143,7 @@ async fn what_is_erased_can_be_shown_by_nobody_and_every_proof_stays_good() {
     assert_eq!(wrapped.len(), 1);
     drop(connection);
     let erased = store.erase(world.op(), "Cus_0 ", "GDPR Art. 17(1)(a)".to_owned()).await.unwrap();
-    assert_eq!(erased.value, 2, "the customer, and what was said of them");
+    assert_eq!((erased.fields, &erased.left), (2, &None), "the customer, and what was said of them");
     let told = world.events().await.pop().unwrap();
     assert_eq!((&told["type"], &told["seq"]), (&json!("pii.erased"), &json!(erased.seq)));
     assert_eq!(

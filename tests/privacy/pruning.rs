@@ -1,16 +1,16 @@
 //! Old events lose their bytes and the log loses no proof; what is held, or is the only copy, stays.
 
-use writ::audit::SignedHead;
 use writ::audit::source::{LogSource as _, Nodes};
 use writ::audit::tree::{check_consistency, check_inclusion, leaf_hash, prove_consistency, prove_inclusion};
+use writ::audit::{LogKeys, SignedHead, TrustPolicy, verify};
 use writ::domain::digest::Digest;
 use writ::store::retention::{Held, NewHold, Prune};
-use writ::store::sqlite::Evidence;
+use writ::store::sqlite::{Evidence, SqliteStore};
 use writ::store::{Rejection, Store as _, StoreError};
 
 use super::erasure::{findings, sqlite};
 use crate::store::world::{World, applied};
-use crate::support::log::open_store;
+use crate::support::log::{log_beside, open_store};
 
 fn order(to: u64) -> Prune {
     Prune {
@@ -168,4 +168,67 @@ async fn what_was_taken_away_without_the_logs_word_is_missing() {
         wrong.iter().any(|told| told.contains("does not say that they were pruned")),
         "{wrong:?}"
     );
+}
+
+#[tokio::test]
+async fn a_pruned_log_goes_on_under_another_name_and_only_if_it_says_that_it_was_pruned() {
+    let world = World::with_one_connection().await;
+    world.settled(applied()).await;
+    let store = sqlite(&world);
+    store.prune(world.op(), order(3)).await.unwrap();
+    world.proposed().await;
+    let backup = world.file.with_file_name("backup.db");
+    store.backup(&backup).await.unwrap();
+    world.proposed().await;
+    let files = log_beside(&world.file);
+    let recover = |file: &std::path::Path| {
+        SqliteStore::recover(file, &files, &world.op(), world.clock.clone(), world.entropy.clone()).map_err(|error| error.to_string())
+    };
+    // One event more is gone than the log says, at its beginning and further on; and one byte is another.
+    let last = events(&world).await.last().unwrap()["seq"].as_u64().unwrap();
+    for (n, change) in [
+        "DELETE FROM event WHERE seq = 4".to_owned(),
+        "DELETE FROM event WHERE seq = 6".to_owned(),
+        "UPDATE event SET body = replace(body, 'ok', 'no') WHERE seq = 5".to_owned(),
+        format!("DELETE FROM event WHERE seq < {last} AND type = 'retention.pruned'"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let forged = world.file.with_file_name(format!("forged-{n}.db"));
+        std::fs::copy(&backup, &forged).unwrap();
+        let vandal = rusqlite::Connection::open(&forged).unwrap();
+        vandal
+            .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+            .unwrap();
+        assert_eq!(vandal.execute(&change, []).unwrap(), 1, "{change}");
+        let refused = recover(&forged).unwrap_err();
+        assert!(
+            refused.contains("it was changed") || refused.contains("does not say that they were pruned"),
+            "{change}: {refused}"
+        );
+        assert!(!files.next().exists(), "no key is made for what is refused");
+    }
+    let recovered = recover(&backup).unwrap();
+    assert_eq!(recovered.origin.as_str(), "writ.test/audit/r2");
+    let again = SqliteStore::open(
+        &backup,
+        &Default::default(),
+        files.clone(),
+        world.clock.clone(),
+        world.entropy.clone(),
+    )
+    .unwrap();
+    again.propose(world.op(), world.new_draft()).await.unwrap();
+    let keys = LogKeys::load(&files, None).unwrap().known;
+    let trust = TrustPolicy::of_logs(keys);
+    let asked = verify::Asked {
+        anchors: Vec::new(),
+        max_age: None,
+        now: world.now(),
+        case: None,
+        state: None,
+    };
+    let report = verify::verify(&Evidence::open(&backup).unwrap(), &trust, &asked).unwrap();
+    assert_eq!((report.findings, report.pruned), (Vec::new(), Some(4)));
 }

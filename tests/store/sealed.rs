@@ -374,6 +374,20 @@ async fn a_restored_database_goes_on_under_another_name_and_only_as_it_was_signe
     }
     let refused = open(&backup, &files).unwrap_err();
     assert!(refused.contains("that of") || refused.contains("under no head"), "{refused}");
+    // The announced key is gone, or is another: that is said, and the files stay as they are.
+    let (announced, aside) = (files.next(), files.key.with_extension("aside"));
+    let old_head = std::fs::read(&files.head).unwrap();
+    std::fs::rename(&announced, &aside).unwrap();
+    let refused = recover(&backup, &files).unwrap_err();
+    assert!(
+        refused.contains("log.key.next") && refused.contains("writ.test/audit/r2"),
+        "{refused}"
+    );
+    std::fs::copy(&files.key, &announced).unwrap();
+    let refused = recover(&backup, &files).unwrap_err();
+    assert!(refused.contains("log.key.next"), "{refused}");
+    assert_eq!(std::fs::read(&files.head).unwrap(), old_head);
+    std::fs::rename(&aside, &announced).unwrap();
     let again = recover(&backup, &files).unwrap();
     assert_eq!((again.origin, again.size), (recovered.origin, recovered.size));
     let store = open(&backup, &files).unwrap();

@@ -147,6 +147,11 @@ impl Witness {
         drop(stream.write_all((head + &answer).as_bytes()));
     }
 
+    /// Its signature under a checkpoint.
+    pub fn line_under(&self, checkpoint: &str) -> String {
+        self.line(&Act::Signs, &format!("old 0\n\n{checkpoint}"))
+    }
+
     fn line(&self, act: &Act, body: &str) -> String {
         let (_, checkpoint) = body.split_once("\n\n").unwrap();
         let (text, _) = checkpoint.rsplit_once("\n\n").unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use writ::audit::tree::{Hash, check_consistency};
 use writ::audit::{SignedHead, VerifierKey};
 use writ::config::Config;
+use writ::domain::clock::Clock as _;
 
 use super::{Act, Witness, head, look, refund, told, witnessed};
 use crate::metrics::{sample, scrape};
@@ -162,6 +163,8 @@ fn what_is_wrong_with_witnesses_is_said_at_once() {
                 [proxy]\nlisten = \"127.0.0.1:2\"\naudience = \"urn:writ:proxy:main\"\nname = \"p\"\n[audit]\n";
     let config = |more: &str| Config::parse("writ.toml", &format!("{base}{more}"), Path::new("."));
     let good = witness.section();
+    let key: VerifierKey = witness.vkey().parse().unwrap();
+    let renamed = VerifierKey::witness("witness.example/another".parse().unwrap(), *key.public()).to_string();
     let of_log = "broker.example/a+4e4f8d0b+AUCAnoDSTE/x9pLDZ2kvxKBT1y7uZEO+nDyjnLyM3ZL8";
     for (more, said) in [
         ("require = \"any\"\n".to_owned(), "audit.require: there is no [[audit.witness]]"),
@@ -174,6 +177,7 @@ fn what_is_wrong_with_witnesses_is_said_at_once() {
         (format!("require = \"any\"\nquorum = 1\n{good}"), "audit.quorum: means nothing"),
         (format!("max_age = \"5s\"\n{good}"), "audit.max_age"),
         (format!("{good}{good}"), "is there twice"),
+        (format!("{good}{}", good.replace(&witness.vkey(), &renamed)), "would count twice"),
         (good.replace("http://127.0.0.1", "http://10.0.0.1"), "is not https"),
         (good.replace("http://", "https://me:secret@"), "is not an address"),
         (good.replace("+", "-"), "vkey: expected a key of the form"),
@@ -186,4 +190,54 @@ fn what_is_wrong_with_witnesses_is_said_at_once() {
     }
     let found = config(&good).unwrap().witnesses;
     assert_eq!((found.witnesses.len(), found.quorum), (1, 1));
+}
+
+#[tokio::test]
+async fn the_logs_own_key_is_no_witness_of_it() {
+    let world = World::new().await;
+    let own = writ::audit::read_public(&writ::app::log_files(&world.config).public()).unwrap();
+    let vkey = VerifierKey::witness("witness.example/self".parse().unwrap(), *own[0].public()).to_string();
+    let file = world.path("writ.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let section = format!("[[audit.witness]]\nurl = \"http://127.0.0.1:9/w\"\nvkey = \"{vkey}\"\n");
+    std::fs::write(&file, text.replacen(super::PLACE, &format!("{}{section}", super::PLACE), 1)).unwrap();
+    let config = Config::load(&file).unwrap();
+    let outside = writ::app::Outside {
+        clock: world.clock.clone(),
+        entropy: world.entropy.clone(),
+    };
+    let faults = writ::app::check(&config, writ::app::Part::Broker, &outside, &|name| world.env.get(name).cloned()).unwrap_err();
+    assert!(faults.to_string().contains("is a key of the log itself"), "{faults}");
+}
+
+#[tokio::test]
+async fn two_processes_do_not_take_each_others_cosignatures_away() {
+    let [one, two] = ["witness.example/w1", "witness.example/w2"].map(Witness::new);
+    let world = witnessed("", &[&one, &two]).await;
+    world.propose(World::refund(4_000)).await.expect(201);
+    let bare = head(&world).await;
+    let keys: Vec<VerifierKey> = [&one, &two].iter().map(|one| one.vkey().parse().unwrap()).collect();
+    let cosigned = |witness: &Witness, key: &VerifierKey| bare.cosigned(&witness.line_under(bare.text()), key).unwrap().0;
+    let (other, _router) = world.another();
+    let earlier = cosigned(&one, &keys[0]);
+    world.app.store.keep_cosigned(earlier.clone()).await.unwrap();
+    other.store.keep_cosigned(cosigned(&two, &keys[1])).await.unwrap();
+    let kept = head(&world).await;
+    assert_eq!(kept.cosigners(&keys).unwrap().len(), 2, "{}", kept.text());
+    // A later line of one witness takes the place of its own earlier one.
+    world.clock.advance(Duration::from_secs(5));
+    other.store.keep_cosigned(cosigned(&one, &keys[0])).await.unwrap();
+    let again = head(&world).await;
+    let times: Vec<i64> = again.cosigners(&keys).unwrap().into_iter().map(|(_, at)| at.seconds()).collect();
+    assert_eq!((again.line_count(), times.len()), (3, 2), "{}", again.text());
+    assert!(times.contains(&world.clock.now().seconds()), "{times:?}");
+    // A line that a process still had from before is not put over it.
+    world.app.store.keep_cosigned(earlier).await.unwrap();
+    assert_eq!(head(&world).await.text(), again.text());
+    assert!(
+        !again
+            .signers(&writ::audit::read_public(&writ::app::log_files(&world.config).public()).unwrap())
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ring::digest::{Context, SHA256};
 
 use super::manifest::ListedFile;
+use crate::audit::sync_dir_of;
 
 /// The directory while it is written. Dropped before it is moved, it is removed.
 pub(super) struct Draft {
@@ -88,7 +89,7 @@ impl Draft {
         let (cwd, flags) = (rustix::fs::CWD, rustix::fs::RenameFlags::NOREPLACE);
         rustix::fs::renameat_with(cwd, &self.temp, cwd, &self.to, flags).map_err(|error| told(&self.to, &error.into()))?;
         self.is_placed = true;
-        Ok(())
+        sync_dir_of(&self.to).inspect_err(|_| drop(fs::remove_dir_all(&self.to)))
     }
 }
 

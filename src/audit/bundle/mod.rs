@@ -6,12 +6,15 @@ mod dir;
 pub(crate) mod layout;
 pub(crate) mod lines;
 mod manifest;
+mod pruned;
 mod read;
 mod write;
 
 pub(crate) use check::check;
 pub(crate) use layout::WIDTH;
 pub use manifest::{ListedFile, Manifest, What};
+pub use pruned::pruned_before;
+pub(crate) use pruned::{BEFORE, TOLD};
 pub use read::Bundle;
 pub use write::{BundleError, Request, Written, write};
 pub(crate) use write::{missing, sound_head};

@@ -5,10 +5,12 @@ use std::path::Path;
 use super::dir::{Draft, DraftFile, hex};
 use super::layout::{self, Tile, WIDTH};
 use super::manifest::{Manifest, What};
-use crate::audit::brief::{Brief, CaseChain};
+use super::pruned::Beginning;
+use crate::audit::brief::Brief;
+use crate::audit::case::CasePruned;
 use crate::audit::files::policy_text;
 use crate::audit::source::{LogSource, Nodes, PAGE, Page, SourceError};
-use crate::audit::tree::{Edge, HashReader as _, leaf_hash, leaf_index, prove_inclusion};
+use crate::audit::tree::{Edge, Hash, HashReader as _, check_inclusion, leaf_hash, leaf_index, prove_inclusion};
 use crate::audit::{Receipt, SignedHead, VerifierKey};
 use crate::domain::digest::Digest;
 use crate::domain::time::Timestamp;
@@ -66,6 +68,8 @@ pub struct Written {
     pub manifest: Manifest,
     /// SHA-256 over the list.
     pub sha256: Digest,
+    /// What of a case was pruned before its first event that is there.
+    pub pruned: Option<CasePruned>,
 }
 
 /// Writes a new directory at `to`, whole or not at all.
@@ -73,8 +77,9 @@ pub struct Written {
 /// # Errors
 /// [`BundleError`]; nothing is left at `to` then.
 pub fn write(source: &(impl LogSource + ?Sized), request: &Request<'_>, to: &Path, mark: &str) -> Result<Written, BundleError> {
-    let head = sound_head(source)?;
+    let head = sound_head(source, request.keys)?;
     let mut draft = Draft::beside(to, mark)?;
+    let mut pruned = None;
     draft.write("checkpoint", head.text().as_bytes())?;
     if !request.keys.is_empty() {
         draft.write("keys.txt", policy_text(request.keys).as_bytes())?;
@@ -87,9 +92,14 @@ pub fn write(source: &(impl LogSource + ?Sized), request: &Request<'_>, to: &Pat
             range(source, &head, (first, last), &mut draft)?
         }
         What::Case { .. } => {
-            let tiles = layout::proving(head.size(), request.seqs);
+            let beginning = Beginning::of(source, request.seqs)?;
+            let besides = beginning.as_ref().map(Beginning::proven);
+            let proven = [besides.as_ref().map_or(&[][..], |besides| besides), request.seqs].concat();
+            let tiles = layout::proving(head.size(), &proven);
             hashes(source, tiles.into_iter(), &mut draft)?;
-            case(source, &head, request.seqs, &mut draft)?
+            let events = case(source, &head, request.seqs, beginning.as_ref(), &mut draft)?;
+            pruned = beginning.map(|beginning| beginning.pruned);
+            events
         }
     };
     let manifest = Manifest {
@@ -110,16 +120,21 @@ pub fn write(source: &(impl LogSource + ?Sized), request: &Request<'_>, to: &Pat
     let sum = format!("{}  {}\n", hex(sha256.as_bytes()), Manifest::FILE);
     draft.write(Manifest::SUM, sum.as_bytes())?;
     draft.place()?;
-    Ok(Written { manifest, sha256 })
+    Ok(Written { manifest, sha256, pruned })
 }
 
-/// The latest head, if the database's tree has its root.
-pub(crate) fn sound_head(source: &(impl LogSource + ?Sized)) -> Result<SignedHead, BundleError> {
+/// The latest head, if the database's tree has its root and one of the log's keys has signed it. Without keys its signature is not looked at, which
+/// whoever gets it must be told.
+pub(crate) fn sound_head(source: &(impl LogSource + ?Sized), keys: &[VerifierKey]) -> Result<SignedHead, BundleError> {
     let size = source.size()?;
     let kept = source
         .latest()?
         .ok_or_else(|| BundleError::Nothing("the log has no signed head yet: start `writ serve` on it once".to_owned()))?;
     let head = SignedHead::read(&kept.text).map_err(|error| BundleError::Unsound(format!("its latest head: {error}")))?;
+    if !keys.is_empty() {
+        head.signers(keys)
+            .map_err(|error| BundleError::Unsound(format!("its latest head: {error}")))?;
+    }
     if head.size() != size {
         return Err(BundleError::Unsound(format!(
             "its latest head covers {} events and it has {size}",
@@ -192,7 +207,7 @@ fn hashes(source: &(impl LogSource + ?Sized), tiles: impl Iterator<Item = Tile>,
 }
 
 /// An event's bytes, if the tree has its hash there.
-fn checked<'l>(source: &(impl LogSource + ?Sized), seq: u64, leaf: &'l [u8]) -> Result<&'l [u8], BundleError> {
+pub(super) fn checked<'l>(source: &(impl LogSource + ?Sized), seq: u64, leaf: &'l [u8]) -> Result<&'l [u8], BundleError> {
     let is_there = source.node(leaf_index(seq))? == Some(leaf_hash(leaf));
     if !is_there {
         return Err(BundleError::Unsound(format!("event {seq} is not the one that its tree has there")));
@@ -262,39 +277,51 @@ pub(crate) fn missing(source: &(impl LogSource + ?Sized), seq: u64) -> BundleErr
     }
 }
 
+/// An event's bytes.
+pub(super) fn leaf_of<'p>(source: &(impl LogSource + ?Sized), seq: u64, page: &'p mut Page) -> Result<&'p [u8], BundleError> {
+    source.leaves(seq, 1, page)?;
+    let found = page.iter().next().filter(|(found, _)| *found == seq);
+    found.map(|(_, leaf)| leaf).ok_or_else(|| missing(source, seq))
+}
+
+/// The receipt of an event with this hash.
+pub(super) fn receipt(source: &(impl LogSource + ?Sized), head: &SignedHead, seq: u64, leaf: Hash) -> Result<Receipt, BundleError> {
+    let proof = prove_inclusion(head.size(), seq, &Nodes(source))
+        .map_err(|_| BundleError::Unsound(format!("nodes above event {seq} are missing from its tree")))?;
+    check_inclusion(&proof, head.size(), head.root(), seq, leaf)
+        .map_err(|_| BundleError::Unsound(format!("event {seq} is not under the root that its latest head signs")))?;
+    Ok(Receipt {
+        index: seq,
+        proof,
+        head: head.clone(),
+    })
+}
+
 /// A case's events as lines, each with its receipt.
-fn case(source: &(impl LogSource + ?Sized), head: &SignedHead, seqs: &[u64], draft: &mut Draft) -> Result<u64, BundleError> {
+fn case(
+    source: &(impl LogSource + ?Sized),
+    head: &SignedHead,
+    seqs: &[u64],
+    beginning: Option<&Beginning>,
+    draft: &mut Draft,
+) -> Result<u64, BundleError> {
     let mut lines = draft.file("events.jsonl")?;
     let mut page = Page::default();
-    let mut chain = CaseChain::default();
+    let mut chain = beginning.map(|beginning| beginning.chain).unwrap_or_default();
     for seq in seqs {
-        source.leaves(*seq, 1, &mut page)?;
-        let (found, leaf) = page.iter().next().ok_or_else(|| missing(source, *seq))?;
-        if found != *seq {
-            return Err(missing(source, *seq));
-        }
-        let leaf = checked(source, *seq, leaf)?;
+        let leaf = checked(source, *seq, leaf_of(source, *seq, &mut page)?)?;
         let place = Brief::read(leaf).ok().and_then(|event| event.case);
         chain
             .next(place.as_ref(), leaf_hash(leaf))
             .map_err(|why| BundleError::Unsound(format!("event {seq}: {why}")))?;
         lines.write(leaf)?;
         lines.write(b"\n")?;
-        let proof = prove_inclusion(head.size(), *seq, &Nodes(source))
-            .map_err(|_| BundleError::Unsound(format!("nodes above event {seq} are missing from its tree")))?;
-        let receipt = Receipt {
-            index: *seq,
-            proof,
-            head: head.clone(),
-        };
-        let is_good = crate::audit::tree::check_inclusion(&receipt.proof, head.size(), head.root(), *seq, leaf_hash(leaf)).is_ok();
-        if !is_good {
-            return Err(BundleError::Unsound(format!(
-                "event {seq} is not under the root that its latest head signs"
-            )));
-        }
+        let receipt = receipt(source, head, *seq, leaf_hash(leaf))?;
         draft.write(&format!("proofs/{seq}.tlog-proof"), receipt.text().as_bytes())?;
     }
     draft.finish(lines)?;
+    if let Some(beginning) = beginning {
+        beginning.write(source, head, draft)?;
+    }
     Ok(seqs.len() as u64)
 }

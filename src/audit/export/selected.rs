@@ -1,12 +1,13 @@
 //! The events that are to be exported, each checked against the signed head before it is given out.
 
 use super::Entry;
-use crate::audit::SignedHead;
 use crate::audit::bundle::{BundleError, What, missing, sound_head};
 use crate::audit::source::{LogSource, Nodes, PAGE, Page};
 use crate::audit::tree::{Hash, check_inclusion, prove_inclusion};
+use crate::audit::{SignedHead, VerifierKey};
 
 /// Gives out each of the events in order, and answers with the head that covers them and their number. `seqs` are the numbers of a case's events.
+/// The head must be signed by one of `keys`; where there are none, whoever gets the events must be told that nobody looked.
 ///
 /// # Errors
 /// [`BundleError`]: the log does not hold together, an event is missing, or `take` refused one.
@@ -14,9 +15,10 @@ pub fn each(
     source: &(impl LogSource + ?Sized),
     what: &What,
     seqs: &[u64],
+    keys: &[VerifierKey],
     mut take: impl FnMut(&SignedHead, Entry) -> Result<(), String>,
 ) -> Result<(SignedHead, u64), BundleError> {
-    let head = sound_head(source)?;
+    let head = sound_head(source, keys)?;
     let mut count = 0;
     let mut page = Page::default();
     let mut give = |seq: u64, leaf: &[u8]| -> Result<(), BundleError> {

@@ -159,6 +159,9 @@ fn one(
     if event.case_id.as_deref() != Some(case_id) || event.tenant.as_deref() != tenant {
         return Ok(Err((Fault::Tampered, format!("event {seq} is not of the case {case_id}"))));
     }
+    if report.events == 0 {
+        *chain = super::case_start::start(bundle, head, &event, report)?;
+    }
     if let Err(why) = chain.next(event.case.as_ref(), hash) {
         return Ok(Err((Fault::Incomplete, format!("event {seq}: {why}"))));
     }

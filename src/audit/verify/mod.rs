@@ -3,6 +3,7 @@
 
 mod anchor;
 mod bundle;
+mod case_start;
 mod counters;
 mod epochs;
 mod head;

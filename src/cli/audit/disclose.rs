@@ -6,11 +6,9 @@ use serde_json::json;
 use super::super::context::{At, Context, sqlite};
 use super::super::error::CliError;
 use super::super::output::shown;
-use crate::audit::source::{LogSource as _, Nodes};
-use crate::audit::tree::prove_inclusion;
-use crate::audit::{Receipt, SensitiveField, SignedHead};
-use crate::store::sqlite::Evidence;
-use crate::store::{Rejection, StoreError};
+use crate::audit::SensitiveField;
+use crate::store::log::EventRef;
+use crate::store::{Rejection, Store as _, StoreError};
 
 /// Show one value that an event commits to: the event, the opening, and the receipt that the event is in the log.
 ///
@@ -38,19 +36,20 @@ fn field(text: &str) -> Result<SensitiveField, String> {
 impl Disclose {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let (seq, field) = (self.seq, self.field);
-        let config = self.at.load()?;
-        let store = sqlite(&config, context)?;
+        let store = sqlite(&self.at.load()?, context)?;
+        let none = || CliError::failed(format!("event {seq} commits to no {}, or it was pruned", field.as_str()));
+        // Proven before anything is shown or told: with an event that was changed nobody can check anything.
+        let proven = store
+            .receipt(EventRef::Number(seq))
+            .await
+            .map_err(CliError::failed)?
+            .ok_or_else(none)?;
         let opening = store.disclose(context.op(), seq, field).await.map_err(|error| match error {
-            StoreError::Rejected(Rejection::NotFound) => {
-                CliError::failed(format!("event {seq} commits to no {}, or it was pruned", field.as_str()))
-            }
+            StoreError::Rejected(Rejection::NotFound) => none(),
             other => CliError::failed(other),
         })?;
-        let evidence = Evidence::open(&config.store).map_err(CliError::failed)?;
-        let event = evidence.event(seq).map_err(CliError::failed)?;
-        let event = event.ok_or_else(|| CliError::failed(format!("event {seq} is not there")))?;
-        let event = String::from_utf8_lossy(&event).into_owned();
-        let receipt = receipt(&evidence, seq)?;
+        let event = String::from_utf8_lossy(&proven.event.bytes).into_owned();
+        let receipt = proven.receipt.text();
         let (_, value) = opening.parts().ok_or_else(|| CliError::failed("the opening cannot be read"))?;
         let digest = opening.digest().to_string();
         let told = json!({
@@ -64,14 +63,4 @@ impl Disclose {
             ]) + &format!("\n{event}\n\n{receipt}")
         })
     }
-}
-
-/// The proof that the event is in the log, under its latest head.
-fn receipt(evidence: &Evidence, seq: u64) -> Result<String, CliError> {
-    let kept = evidence.latest().map_err(CliError::failed)?;
-    let kept = kept.ok_or_else(|| CliError::failed("the log has no signed head yet"))?;
-    let head = SignedHead::read(&kept.text).map_err(CliError::failed)?;
-    let proof = prove_inclusion(head.size(), seq, &Nodes(evidence)).map_err(CliError::failed)?;
-    let receipt = Receipt { index: seq, proof, head };
-    Ok(receipt.text())
 }

@@ -46,18 +46,28 @@ impl Erase {
             ));
         }
         let store = sqlite(&self.at.load()?, context)?;
-        let erased = store
-            .erase(context.op(), &self.subject, self.basis)
-            .await
-            .map_err(|error| match error {
-                StoreError::Rejected(Rejection::NotFound) => {
-                    CliError::failed("the log commits to nothing about that person, or it was erased already")
-                }
-                other => CliError::failed(other),
-            })?;
-        let (fields, seq) = (erased.value, erased.seq);
-        context.out.answer(&json!({ "fields": fields, "seq": seq }), |_| {
+        let erased = match store.erase(context.op(), &self.subject, self.basis).await {
+            Ok(erased) => erased,
+            Err(StoreError::Rejected(Rejection::NotFound)) => {
+                // An earlier call may have erased and not overwritten.
+                let nothing = "the log commits to nothing about that person, or it was erased already";
+                return Err(CliError::failed(match store.forget().await {
+                    Ok(()) => nothing.to_owned(),
+                    Err(why) => format!("{nothing}; but {}", still(&why)),
+                }));
+            }
+            Err(other) => return Err(CliError::failed(other)),
+        };
+        let (fields, seq) = (erased.fields, erased.seq);
+        let told = json!({ "fields": fields, "seq": seq, "overwritten": erased.left.is_none() });
+        context.out.answer(&told, |_| {
             format!("{fields} openings are destroyed, with their key; event {seq} tells of it")
-        })
+        })?;
+        erased.left.map_or(Ok(()), |why| Err(CliError::failed(still(&why))))
     }
+}
+
+/// What to do where something is left.
+fn still(why: &str) -> String {
+    format!("what was destroyed may stand on the disk still: {why}; end whoever reads the database, or wait for it, and run this again")
 }

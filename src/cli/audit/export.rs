@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::super::context::{Context, load, open};
 use super::super::describe::Decimals;
@@ -14,7 +14,7 @@ use super::file;
 use crate::app;
 use crate::audit::bundle::{self, Request, What, Written};
 use crate::audit::source::LogSource as _;
-use crate::audit::{EventBody, EventKind, Note, VerifierKey, read_log_lines};
+use crate::audit::{CasePruned, EventBody, EventKind, Note, VerifierKey, read_log_lines};
 use crate::domain::clock::random;
 use crate::domain::digest::Digest;
 use crate::domain::name::{CaseId, TenantId};
@@ -134,6 +134,18 @@ struct Exported {
     files: Option<usize>,
     /// SHA-256 over the one file, or over the list of files of a bundle.
     sha256: Digest,
+    signature: Signature,
+    /// What of a case was pruned before its first event that is there.
+    pruned: Option<CasePruned>,
+}
+
+/// What is known of the signature on the head that covers what was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signature {
+    /// A key of the log has made it.
+    Checked,
+    /// Nobody named a key.
+    NotChecked,
 }
 
 impl Export {
@@ -168,6 +180,11 @@ impl Export {
         context
             .out
             .warn("this export is not written down in the log, since --db names a file without its configuration");
+        if keys.is_empty() {
+            context
+                .out
+                .warn("the signature of the log's head was not checked: name the log's public keys with --keys");
+        }
         self.answer(&exported, context)
     }
 
@@ -176,10 +193,16 @@ impl Export {
         let (what, seqs, subject) = self.selected(&evidence)?;
         let now = context.outside.clock.now();
         let mark = format!("{:08x}", u32::from_be_bytes(random(&*context.outside.entropy)));
+        let signature = if keys.is_empty() {
+            Signature::NotChecked
+        } else {
+            Signature::Checked
+        };
         if self.format != ExportFormat::Bundle {
             let wanted = file::Wanted {
                 what: &what,
                 seqs: &seqs,
+                keys,
                 format: self.format,
                 now,
                 decimals: &|operation, currency| decimals.exponent(&operation.parse().ok()?, currency),
@@ -193,6 +216,8 @@ impl Export {
                 root: done.head.root().to_string(),
                 files: None,
                 sha256: done.sha256,
+                signature,
+                pruned: done.pruned,
             });
         }
         let request = Request {
@@ -202,7 +227,7 @@ impl Export {
             tool: format!("writ {}", env!("CARGO_PKG_VERSION")),
             now,
         };
-        let Written { manifest, sha256 } = bundle::write(&evidence, &request, &self.out, &mark).map_err(CliError::failed)?;
+        let Written { manifest, sha256, pruned } = bundle::write(&evidence, &request, &self.out, &mark).map_err(CliError::failed)?;
         Ok(Exported {
             subject,
             events: manifest.events,
@@ -211,6 +236,8 @@ impl Export {
             root: manifest.root,
             files: Some(manifest.files.len()),
             sha256,
+            signature,
+            pruned,
         })
     }
 
@@ -270,18 +297,36 @@ impl Export {
             sha256,
             ..
         } = exported;
-        let under = format!("{events} events of {origin} are in {out}, under its head of {size} events\n");
-        let (value, text) = match exported.files {
-            Some(files) => (
-                json!({
-                    "out": out, "events": events, "origin": origin, "size": size, "root": root, "files": files, "manifest_sha256": sha256,
-                }),
-                format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n"),
-            ),
-            None => (
-                json!({ "out": out, "events": events, "origin": origin, "size": size, "root": root, "sha256": sha256 }),
-                format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n"),
-            ),
+        let mut value = Map::new();
+        let mut put = |name: &str, what: Value| drop(value.insert(name.to_owned(), what));
+        put("out", json!(out));
+        put("events", json!(events));
+        put("origin", json!(origin));
+        put("size", json!(size));
+        put("root", json!(root));
+        let mut under = format!("{events} events of {origin} are in {out}, under its head of {size} events");
+        match exported.signature {
+            Signature::Checked => put("signature", json!("checked")),
+            Signature::NotChecked => {
+                put("signature", json!("not checked"));
+                under.push_str(", whose signature was not checked");
+            }
+        }
+        under.push('\n');
+        if let Some(pruned) = &exported.pruned {
+            put("pruned", json!(pruned));
+            under.push_str(&format!("{pruned}\n"));
+        }
+        let text = match exported.files {
+            Some(files) => {
+                put("files", json!(files));
+                put("manifest_sha256", json!(sha256));
+                format!("{under}verify them with the log's public keys, got by another way:\n  writ audit verify {out} --trust log.pub\n")
+            }
+            None => {
+                put("sha256", json!(sha256));
+                format!("{under}the file proves nothing by itself; what does is a bundle: --format bundle\n")
+            }
         };
         context.out.answer(&value, |_| text.clone())
     }

@@ -6,11 +6,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::export::ExportFormat;
-use crate::audit::SignedHead;
-use crate::audit::bundle::{BundleError, What};
+use crate::audit::bundle::{BundleError, What, pruned_before};
 use crate::audit::export::page::{CaseEntry, CasePage, Command, html};
 use crate::audit::export::{Entry, ExportError, csv, jsonl, ocsf, selected};
 use crate::audit::source::LogSource;
+use crate::audit::{CasePruned, SignedHead, VerifierKey, sync_dir_of};
 use crate::domain::digest::Digest;
 use crate::domain::money::Currency;
 use crate::domain::time::Timestamp;
@@ -20,6 +20,8 @@ pub(super) struct Wanted<'a> {
     pub(super) what: &'a What,
     /// The numbers of a case's events.
     pub(super) seqs: &'a [u64],
+    /// The log's keys; without any the head's signature is not looked at.
+    pub(super) keys: &'a [VerifierKey],
     pub(super) format: ExportFormat,
     pub(super) now: Timestamp,
     pub(super) decimals: &'a dyn Fn(&str, Currency) -> Option<u8>,
@@ -30,6 +32,8 @@ pub(super) struct Done {
     pub(super) head: SignedHead,
     pub(super) events: u64,
     pub(super) sha256: Digest,
+    /// What of a case was pruned before its first event that is there.
+    pub(super) pruned: Option<CasePruned>,
 }
 
 /// Writes the file, whole or not at all.
@@ -41,16 +45,19 @@ pub(super) fn write(source: &impl LogSource, wanted: &Wanted<'_>, to: &Path, mar
     let partial = Partial(to.with_file_name(format!(".{}.partial-{mark}", to.file_name().unwrap_or_default().to_string_lossy())));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial.0);
     let mut out = BufWriter::new(file.map_err(|error| at(&partial.0, error))?);
-    let (head, events) = lines(source, wanted, &mut out)?;
+    let pruned = pruned_before(source, wanted.seqs)?;
+    let (head, events) = lines(source, wanted, pruned.as_ref(), &mut out)?;
     let file = out.into_inner().map_err(|error| at(&partial.0, error.into_error()))?;
     file.sync_all().map_err(|error| at(&partial.0, error))?;
     let bytes = std::fs::read(&partial.0).map_err(|error| at(&partial.0, error))?;
     // A link is never put over what has come there meanwhile.
     std::fs::hard_link(&partial.0, to).map_err(|error| at(to, error))?;
+    sync_dir_of(to).inspect_err(|_| drop(std::fs::remove_file(to)))?;
     Ok(Done {
         head,
         events,
         sha256: Digest::of(&bytes),
+        pruned,
     })
 }
 
@@ -64,7 +71,12 @@ impl Drop for Partial {
     }
 }
 
-fn lines(source: &impl LogSource, wanted: &Wanted<'_>, out: &mut BufWriter<File>) -> Result<(SignedHead, u64), BundleError> {
+fn lines(
+    source: &impl LogSource,
+    wanted: &Wanted<'_>,
+    pruned: Option<&CasePruned>,
+    out: &mut BufWriter<File>,
+) -> Result<(SignedHead, u64), BundleError> {
     let mut put = |text: Result<String, ExportError>| -> Result<(), String> {
         let text = text.map_err(|error| error.to_string())?;
         out.write_all(text.as_bytes()).map_err(|error| error.to_string())
@@ -73,7 +85,7 @@ fn lines(source: &impl LogSource, wanted: &Wanted<'_>, out: &mut BufWriter<File>
     if wanted.format == ExportFormat::Csv {
         put(Ok(csv::header())).map_err(BundleError::Write)?;
     }
-    let (head, events) = selected::each(source, wanted.what, wanted.seqs, |head, entry| match wanted.format {
+    let (head, events) = selected::each(source, wanted.what, wanted.seqs, wanted.keys, |head, entry| match wanted.format {
         ExportFormat::Jsonl => put(jsonl::line(&entry)),
         ExportFormat::Csv => put(csv::record(&entry)),
         ExportFormat::Ocsf => put(ocsf::line(&entry, head.origin().as_str())),
@@ -83,12 +95,12 @@ fn lines(source: &impl LogSource, wanted: &Wanted<'_>, out: &mut BufWriter<File>
         }
     })?;
     if wanted.format == ExportFormat::Page {
-        put(page(wanted, &head, case)).map_err(BundleError::Write)?;
+        put(page(wanted, &head, pruned, case)).map_err(BundleError::Write)?;
     }
     Ok((head, events))
 }
 
-fn page(wanted: &Wanted<'_>, head: &SignedHead, entries: Vec<Entry>) -> Result<String, ExportError> {
+fn page(wanted: &Wanted<'_>, head: &SignedHead, pruned: Option<&CasePruned>, entries: Vec<Entry>) -> Result<String, ExportError> {
     let case_id = match wanted.what {
         What::Case { case_id, .. } => case_id.as_str(),
         What::Range { .. } | What::Time { .. } => "",
@@ -98,16 +110,22 @@ fn page(wanted: &Wanted<'_>, head: &SignedHead, entries: Vec<Entry>) -> Result<S
         what: what.to_owned(),
         command,
     };
+    let mut findings = vec!["Each event on this page is in the log under the head below.".to_owned()];
+    if wanted.keys.is_empty() {
+        findings.push(
+            "NOT SIGNED FOR ALL WE KNOW: the signature of the head was not checked, since nobody said whose key to believe.".to_owned(),
+        );
+    }
+    findings.extend(pruned.map(|pruned| format!("NOT FROM ITS BEGINNING: {pruned}.")));
+    findings.push(
+        "NOT ANCHORED: this page was not compared with anything that is kept outside; the bundle and the commands are for that.".to_owned(),
+    );
     html(&CasePage {
         case_id,
         origin: head.origin().as_str(),
         checkpoint: head.text(),
         made_at: wanted.now,
-        findings: &[
-            "Each event on this page is in the log under the head below.".to_owned(),
-            "NOT ANCHORED: this page was not compared with anything that is kept outside; the bundle and the commands are for that."
-                .to_owned(),
-        ],
+        findings: &findings,
         entries: &entries,
         commands: &[
             command(

@@ -79,7 +79,8 @@ impl Prune {
     /// The first and the last event that shall go.
     fn range(&self, config: &Config, context: &Context) -> Result<(u64, u64), CliError> {
         let evidence = Evidence::open(&config.store).map_err(CliError::failed)?;
-        let (from, until) = evidence.held().map_err(CliError::failed)?;
+        let (from, _) = evidence.held().map_err(CliError::failed)?;
+        let size = evidence.size().map_err(CliError::failed)?;
         let to = match (self.before, self.older_than) {
             (Some(before), _) => before.checked_sub(1),
             (None, Some(age)) => {
@@ -88,12 +89,14 @@ impl Prune {
             }
             (None, None) => None,
         };
-        to.filter(|to| *to >= from && to + 1 < until).map(|to| (from, to)).ok_or_else(|| {
-            CliError::failed(format!(
-                "there is nothing to prune: the log has the events from {from} to {}, and its last one stays",
-                until.saturating_sub(1)
-            ))
-        })
+        to.filter(|to| *to >= from && to.saturating_add(1) < size)
+            .map(|to| (from, to))
+            .ok_or_else(|| {
+                CliError::failed(format!(
+                    "there is nothing to prune: the log has the events from {from} to {}, and its last one stays",
+                    size.saturating_sub(1)
+                ))
+            })
     }
 
     /// The hash of the bundle's list of files, once the bundle has every event that shall go and a fresh process has verified it.

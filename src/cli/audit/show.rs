@@ -8,11 +8,12 @@ use super::super::context::{At, Context};
 use super::super::error::CliError;
 use super::super::output::Output;
 use super::{Head, Line, record, table};
-use crate::audit::{CaseGap, case_gaps};
+use crate::audit::{CaseGap, CasePruned};
 use crate::domain::id::DraftId;
 use crate::domain::name::CaseId;
 use crate::domain::text::escaped;
 use crate::store::Store;
+use crate::store::case::look_at_case;
 use crate::store::log::{EventQuery, EventRef, ProvenEvent, With};
 use crate::store::record::StoredEvent;
 
@@ -69,6 +70,9 @@ struct Chain {
     /// Only of a case.
     #[serde(skip_serializing_if = "Option::is_none")]
     gaps: Option<Vec<CaseGap>>,
+    /// What of a case was pruned, as the log says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pruned: Vec<CasePruned>,
     head: Option<Head>,
 }
 
@@ -138,13 +142,20 @@ async fn chain(context: &Context, store: &dyn Store, title: String, query: Event
         }
     }
     if events.is_empty() {
-        return Err(CliError::failed(format!("the log has nothing about {title}")));
+        return Err(CliError::failed(format!(
+            "the log has nothing about {title}, or not any more: what was pruned is in the bundle of that time"
+        )));
     }
-    let gaps = query.case_id.is_some().then(|| gaps(&events));
+    let look = match query.case_id {
+        Some(_) => Some(look_at_case(store, &events).await.map_err(CliError::failed)?),
+        None => None,
+    };
+    let (gaps, pruned) = look.map(|look| (look.gaps, look.pruned)).unzip();
     let is_whole = gaps.as_ref().is_none_or(Vec::is_empty);
     let shown = Chain {
         events: events.iter().map(Line::from).collect(),
         gaps,
+        pruned: pruned.unwrap_or_default(),
         head: head.as_ref().map(Head::from),
     };
     context.out.answer(&shown, |out| {
@@ -152,6 +163,9 @@ async fn chain(context: &Context, store: &dyn Store, title: String, query: Event
         let mut text = out.strong(&format!("{title}: {} events, each proven by the head over {size}", events.len()));
         text.push_str("\n\n");
         text.push_str(&table(out, &events));
+        for pruned in &shown.pruned {
+            text.push_str(&format!("{pruned}\n"));
+        }
         for gap in shown.gaps.iter().flatten() {
             let found = gap
                 .found
@@ -170,23 +184,4 @@ async fn chain(context: &Context, store: &dyn Store, title: String, query: Event
             "events of {title} are missing or were changed: run `writ audit verify`"
         )))
     }
-}
-
-/// The gaps within each tenant's case of this name.
-fn gaps(events: &[StoredEvent]) -> Vec<CaseGap> {
-    let tenant = |event: &StoredEvent| {
-        let value: Value = serde_json::from_slice(&event.bytes).unwrap_or_default();
-        value.pointer("/tenant").and_then(Value::as_str).map(str::to_owned)
-    };
-    let mut tenants: Vec<Option<String>> = events.iter().map(tenant).collect();
-    let by_event = tenants.clone();
-    tenants.sort_unstable();
-    tenants.dedup();
-    let of = |one: &Option<String>| {
-        let own = events.iter().zip(&by_event).filter(|(_, tenant)| *tenant == one);
-        case_gaps(own.map(|(event, _)| (event.seq, event.bytes.as_slice())))
-    };
-    let mut gaps: Vec<CaseGap> = tenants.iter().flat_map(of).collect();
-    gaps.sort_unstable_by_key(|gap| gap.seq);
-    gaps
 }

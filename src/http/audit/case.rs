@@ -4,11 +4,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::events::{EventLine, HeadView};
-use crate::audit::{CaseGap, case_gaps};
+use crate::audit::{CaseGap, CasePruned};
 use crate::domain::name::CaseId;
 use crate::domain::principal::Client;
 use crate::http::Problem;
 use crate::store::Store;
+use crate::store::case::look_at_case;
 use crate::store::log::{EventQuery, With};
 
 /// How many events of a case come with it.
@@ -21,6 +22,9 @@ pub(in crate::http) struct CaseLog {
     events: Vec<CaseEvent>,
     /// Where they do not follow each other by their own counts and hashes; none is as it should be.
     gaps: Vec<GapView>,
+    /// What was pruned before the first of them, as the log says; absent if they are there from the case's first on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pruned: Vec<PrunedView>,
     /// Whether these are all that there are.
     complete: bool,
     /// Go on with `GET /v1/audit/events?case_id=…&after_seq=` this; absent if they are all.
@@ -52,6 +56,36 @@ pub(in crate::http) struct GapView {
     found: Option<u64>,
 }
 
+/// Events that the log says were pruned; the bundle of that time has them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct PrunedView {
+    /// The last of the case's events that is gone; 0 where they were not counted yet.
+    n: u64,
+    /// The first event of the log that was pruned then.
+    from: u64,
+    /// The last.
+    to: u64,
+    /// When.
+    at: String,
+    /// The number of the event that tells of it.
+    seq: u64,
+    /// SHA-256 of the bundle's list of files.
+    bundle_sha256: String,
+}
+
+impl From<CasePruned> for PrunedView {
+    fn from(pruned: CasePruned) -> Self {
+        Self {
+            n: pruned.n,
+            from: pruned.from,
+            to: pruned.to,
+            at: pruned.at,
+            seq: pruned.seq,
+            bundle_sha256: pruned.bundle_sha256,
+        }
+    }
+}
+
 impl From<CaseGap> for GapView {
     fn from(gap: CaseGap) -> Self {
         Self {
@@ -74,8 +108,8 @@ impl CaseLog {
         };
         let page = store.search(query.clone()).await?;
         // A case's events count within its tenant; those of no tenant count by themselves and are of no case here.
-        let gaps = case_gaps(page.events.iter().map(|event| (event.seq, event.bytes.as_slice())));
-        if let Some(gap) = gaps.first() {
+        let look = look_at_case(store, &page.events).await?;
+        if let Some(gap) = look.gaps.first() {
             tracing::error!(case.id = %case, event.seq = gap.seq, "events of a case are missing from the log, or were changed: run `writ audit verify`");
         }
         let proofs = page.receipts.iter().map(|receipt| &receipt.proof);
@@ -85,7 +119,8 @@ impl CaseLog {
         });
         Ok(Self {
             events: events.collect(),
-            gaps: gaps.into_iter().map(GapView::from).collect(),
+            gaps: look.gaps.into_iter().map(GapView::from).collect(),
+            pruned: look.pruned.into_iter().map(PrunedView::from).collect(),
             complete: page.complete,
             next_after_seq: page.next(&query).filter(|_| !page.complete),
             head: page.head.as_ref().map(HeadView::from),

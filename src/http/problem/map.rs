@@ -127,6 +127,7 @@ impl From<Rejection> for Problem {
             | Rejection::ClockNotBehind(_)
             | Rejection::Erased(_)
             | Rejection::Held(_)
+            | Rejection::NoSubjectsKey
             | Rejection::NotPrunable(..)
             | Rejection::Exists(_) => Self::internal(&rejection),
         }

@@ -110,13 +110,13 @@ pub(super) fn prepare(path: &Path) -> Result<(), OpenError> {
         .map_err(explain)?;
     refuse_newer(path, version)?;
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    if size < CHECK_BELOW {
-        if let Some(why) = inconsistent(&connection, 1).map_err(explain)?.into_iter().next() {
-            return Err(OpenError::Corrupt {
-                path: path.to_owned(),
-                why,
-            });
-        }
+    if size < CHECK_BELOW
+        && let Some(why) = inconsistent(&connection, 1).map_err(explain)?.into_iter().next()
+    {
+        return Err(OpenError::Corrupt {
+            path: path.to_owned(),
+            why,
+        });
     }
     migrate(path, &mut connection)
 }

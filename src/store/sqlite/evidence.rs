@@ -6,8 +6,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row};
 
 use super::connection::{self, OpenError};
+use super::pruned;
 use super::step::whole;
-use crate::audit::source::{KeptHead, LogSource, Page, SourceError};
+use crate::audit::source::{Gone, KeptHead, LogSource, Page, SourceError};
 use crate::audit::tree::{Hash, Node};
 use crate::domain::time::Timestamp;
 
@@ -161,6 +162,10 @@ impl LogSource for Evidence {
         self.all(sql, (whole(from), whole(limit as u64)), |row| {
             Ok((unsigned(row, 0)?, hash(row, 1)?))
         })
+    }
+
+    fn gone(&self, leaf: Hash) -> Result<Option<Gone>, SourceError> {
+        pruned::gone(&self.connection, leaf).map_err(|error| self.failed(&error))
     }
 
     fn node(&self, index: u64) -> Result<Option<Hash>, SourceError> {

@@ -4,10 +4,11 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::failure::Failure;
+use super::pruned;
 use super::rows::{self, number};
 use super::seal::{Nodes, latest};
 use super::step::whole;
-use crate::audit::tree::{self, Hash, HashReader as _, leaf_hash};
+use crate::audit::tree::{self, Hash, HashReader as _, TreeError, leaf_hash};
 use crate::audit::{Receipt, SignedHead};
 use crate::domain::lifecycle::{CredentialTransition, DraftTransition};
 use crate::store::log::{Consistency, EventRef, Inclusion, ProvenEvent, Tile};
@@ -22,6 +23,13 @@ pub(super) fn head(connection: &Connection) -> Result<Option<SignedHead>, Failur
 pub(super) fn receipt(connection: &Connection, of: EventRef) -> Result<Option<ProvenEvent>, Failure> {
     let Some(event) = find(connection, of)? else { return Ok(None) };
     let head = latest(connection)?.ok_or_else(|| Failure::Corrupt("the log has events and no head".to_owned()))?;
+    if let EventRef::Pruned(leaf) = of {
+        let leaf = Hash(*leaf.as_bytes());
+        let gone = pruned::gone(connection, leaf)?.filter(|gone| gone.told == event.seq);
+        if gone.is_none_or(|gone| way(connection, &head, gone.seq, leaf).is_err()) {
+            return Ok(None);
+        }
+    }
     let receipt = prove(connection, &head, &event)?;
     Ok(Some(ProvenEvent { event, receipt }))
 }
@@ -36,6 +44,10 @@ fn find(connection: &Connection, of: EventRef) -> Result<Option<StoredEvent>, Fa
         EventRef::Number(seq) => match i64::try_from(seq) {
             Ok(seq) => one("seq = ?1", &[&seq]),
             Err(_) => Ok(None),
+        },
+        EventRef::Pruned(leaf) => match pruned::gone(connection, Hash(*leaf.as_bytes()))? {
+            Some(gone) => one("seq = ?1", &[&whole(gone.told)]),
+            None => Ok(None),
         },
         EventRef::Proposed(draft) => one(
             "draft = ?1 AND +type = ?2",
@@ -66,10 +78,8 @@ pub(super) fn stored(row: &rusqlite::Row<'_>) -> Result<StoredEvent, Failure> {
 
 /// The receipt, looked at before it is given out: one that shows nothing is a log that was changed.
 pub(super) fn prove(connection: &Connection, head: &SignedHead, event: &StoredEvent) -> Result<Receipt, Failure> {
-    let (size, seq) = (head.size(), event.seq);
-    let proof = tree::prove_inclusion(size, seq, &Nodes(connection));
-    let proof = proof.and_then(|proof| tree::check_inclusion(&proof, size, head.root(), seq, leaf_hash(&event.bytes)).map(|()| proof));
-    let proof = proof.map_err(|_| {
+    let seq = event.seq;
+    let proof = way(connection, head, seq, leaf_hash(&event.bytes)).map_err(|_| {
         Failure::Corrupt(format!(
             "event {seq} is not what the tree of the log has: see `writ audit verify --help`"
         ))
@@ -79,6 +89,13 @@ pub(super) fn prove(connection: &Connection, head: &SignedHead, event: &StoredEv
         proof,
         head: head.clone(),
     })
+}
+
+/// The way from a leaf to the root that the head signs, if it leads there.
+fn way(connection: &Connection, head: &SignedHead, seq: u64, leaf: Hash) -> Result<Vec<Hash>, TreeError> {
+    let proof = tree::prove_inclusion(head.size(), seq, &Nodes(connection))?;
+    tree::check_inclusion(&proof, head.size(), head.root(), seq, leaf)?;
+    Ok(proof)
 }
 
 /// The way from an event to the root of the log as it was at `size`, or is; `None` if it had no such event, or never had that size.

@@ -23,6 +23,7 @@ mod outcome;
 mod plans;
 mod privacy;
 mod prune;
+mod pruned;
 mod pulse;
 mod read;
 mod readers;

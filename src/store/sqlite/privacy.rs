@@ -1,6 +1,7 @@
 //! What an operator does with what is kept: show one value, erase a person, hold events, prune old ones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::failure::Failure;
 use super::opening::{self, Erase};
@@ -8,8 +9,11 @@ use super::{SqliteStore, connection, prune};
 use crate::audit::vault::Tag;
 use crate::audit::{DisclosedPart, Disclosure, EventBody, EventKind, Note, SensitiveField};
 use crate::store::contract::Store as _;
-use crate::store::retention::{NewHold, Prune};
+use crate::store::retention::{Erased, NewHold, Prune};
 use crate::store::{Applied, Op, Rejection, StoreError};
+
+/// How long a reader is waited for, each of the times that the write-ahead log is to be emptied.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 impl SqliteStore {
     /// The opening of one value of one event. It is given only after the log has told that it was.
@@ -40,7 +44,8 @@ impl SqliteStore {
         self.readers
             .read(move |connection| match &tools.vault {
                 Some(vault) => opening::tags(connection, vault, field, &value),
-                None => Err(Failure::Rejected(Rejection::NotFound)),
+                // Without the key nobody can tell, and that is no answer.
+                None => Err(Failure::Rejected(Rejection::NoSubjectsKey)),
             })
             .await
     }
@@ -55,19 +60,22 @@ impl SqliteStore {
     }
 
     /// Destroys the keys and the openings of whoever is kept under this name, and gives how many there were. What the disk still had of them is
-    /// overwritten.
+    /// overwritten, or [`Erased::left`] says why not.
     ///
     /// # Errors
-    /// [`Rejection::NotFound`] if nothing is kept under it, or what the store says.
-    pub async fn erase(&self, op: Op, subject: &str, basis: String) -> Result<Applied<u64>, StoreError> {
+    /// [`Rejection::NotFound`] if nothing is kept under it, [`Rejection::NoSubjectsKey`], or what the store says.
+    pub async fn erase(&self, op: Op, subject: &str, basis: String) -> Result<Erased, StoreError> {
         let erase = Erase {
             subjects: self.tags("subject", subject).await?,
             search: self.tags(SensitiveField::Customer.as_str(), subject).await?,
             basis,
         };
         let erased = self.once(op, "erase", erase, opening::erase).await?;
-        self.forget().await;
-        Ok(erased)
+        Ok(Erased {
+            fields: erased.value,
+            seq: erased.seq,
+            left: self.forget().await.err(),
+        })
     }
 
     /// Tells that events may go whose bundle was verified, and deletes their bytes; gives the first and the number of them.
@@ -92,7 +100,9 @@ impl SqliteStore {
             }
             all += gone as u64;
         }
-        self.forget().await;
+        if let Err(why) = self.forget().await {
+            tracing::warn!("what was pruned may stand in a file still: {why}");
+        }
         Ok(all)
     }
 
@@ -113,12 +123,22 @@ impl SqliteStore {
     }
 
     /// Copies the write-ahead log into the file and empties it: its old pages may hold what was just deleted.
-    async fn forget(&self) {
+    ///
+    /// # Errors
+    /// A sentence with the file in which it may stand still, and why.
+    pub async fn forget(&self) -> Result<(), String> {
         let path = self.path.clone();
-        let rewritten =
-            tokio::task::spawn_blocking(move || connection::writer(&path).and_then(|open| connection::rewrite_log(&open, &path))).await;
-        if !matches!(rewritten, Ok(Ok(()))) {
-            tracing::warn!("the write-ahead log could not be emptied; what was deleted may stand in it until the store is closed");
-        }
+        let rewriting = tokio::task::spawn_blocking(move || {
+            let open = connection::writer(&path)?;
+            // Asked for often: a reader that stays is not waited for each time.
+            open.busy_timeout(PATIENCE)?;
+            connection::rewrite_log(&open, &path)
+        });
+        let why = match rewriting.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(format!("{}-wal could not be emptied: {why}", self.path.display()))
     }
 }

@@ -17,7 +17,7 @@ use super::step::Step;
 use super::writer_mark::WriterMark;
 use super::{Tools, clock};
 use crate::audit::tree::Edge;
-use crate::audit::{EventBody, EventKind, HeadFile, HeadPart, LogFiles, LogKey, LogKeys, LogPart, Note, Origin, SignedHead};
+use crate::audit::{EventBody, EventKind, HeadFile, HeadPart, LogFiles, LogKey, LogKeys, LogPart, Note, Origin, SignedHead, read_key};
 use crate::domain::clock::{Clock, Entropy};
 use crate::domain::id::WriterId;
 use crate::store::Op;
@@ -86,8 +86,9 @@ pub(super) fn recover(
 fn whole(connection: &rusqlite::Connection, latest: &SignedHead, keys: &LogKeys) -> Result<u64, SealError> {
     latest.signers(&keys.known)?;
     let size = seal::size(connection)?;
-    let mut edge = Edge::default();
-    for leaf in seal::leaves(connection, 0)? {
+    let first = first_there(connection)?;
+    let mut edge = Edge::read(first, &Nodes(connection)).map_err(|_| SealError::Forked(first))?;
+    for leaf in seal::leaves(connection, first)? {
         edge.push(leaf)?;
     }
     let stored = Edge::read(size, &Nodes(connection)).map_err(|_| SealError::Forked(size))?;
@@ -95,6 +96,22 @@ fn whole(connection: &rusqlite::Connection, latest: &SignedHead, keys: &LogKeys)
         return Err(SealError::Forked(size));
     }
     Ok(size)
+}
+
+/// The first event whose bytes are there. Those before it are gone only if the log says that they were pruned.
+fn first_there(connection: &rusqlite::Connection) -> Result<u64, SealError> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+    let first = number("SELECT min(seq) FROM event")?
+        .and_then(|first| u64::try_from(first).ok())
+        .unwrap_or(0);
+    let told = number("SELECT max(CAST(json_extract(body, '$.pruned.to') AS INTEGER)) FROM event WHERE type = 'retention.pruned'")?;
+    let pruned = told.and_then(|to| u64::try_from(to).ok()).map_or(0, |to| to.saturating_add(1));
+    if first <= pruned {
+        return Ok(first);
+    }
+    Err(SealError::Recover(format!(
+        "the events before {first} are not there, and the log does not say that they were pruned: it was changed; see `writ audit verify --help`"
+    )))
 }
 
 /// The event that tells of it, as the log's next.
@@ -123,8 +140,21 @@ fn tell(
 
 /// Puts head and key in place. Each step may be repeated.
 fn finish(files: &LogFiles, head_file: &HeadFile, head: &SignedHead, before: Option<HeadPart>) -> Result<Recovered, SealError> {
+    let next = files.next();
+    let is_announced = next.exists();
+    let key = if is_announced { next.clone() } else { files.key.clone() };
+    let signing = read_key(&key).map_err(SealError::Keys)?;
+    // Head and key go together: with the one and without the other nothing would open the log any more.
+    if head.signers(std::slice::from_ref(signing.verifier())).is_err() {
+        return Err(SealError::Keys(format!(
+            "the log goes on as `{}`, and its key was to be in {}: {} has another log's; put the key of that name there, or restore the database and its files and begin again",
+            head.origin(),
+            next.display(),
+            key.display()
+        )));
+    }
     head_file.replace(head).map_err(SealError::Head)?;
-    if files.next().exists() {
+    if is_announced {
         files.take_next().map_err(SealError::Keys)?;
     }
     Ok(Recovered {

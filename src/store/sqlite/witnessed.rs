@@ -8,7 +8,7 @@ use super::writer::{Ran, Wrote};
 use crate::audit::SignedHead;
 use crate::domain::time::Timestamp;
 
-/// Keeps the head with its lines. What was cosigned by fewer within the same minute and is not the latest head makes room for it.
+/// Keeps the head with its lines, and with those that another process has put under it meanwhile. What was cosigned by fewer within the same minute and is not the latest head makes room for it.
 pub(super) fn keep(connection: &Connection, head: &SignedHead, now: Timestamp) -> Result<Ran<()>, Failure> {
     match note_of(connection, head.size())? {
         Some(stands) if stands.root() != head.root() || stands.origin() != head.origin() => {
@@ -17,7 +17,9 @@ pub(super) fn keep(connection: &Connection, head: &SignedHead, now: Timestamp) -
                 head.size()
             )));
         }
-        Some(_) => {
+        Some(stands) => {
+            let both = stands.with_lines_of(head);
+            let head = both.as_ref().unwrap_or(head);
             let mut replace = connection.prepare_cached("UPDATE checkpoint SET note = :note WHERE size = :size")?;
             replace.execute(named_params! { ":note": head.text(), ":size": whole(head.size()) })?;
         }

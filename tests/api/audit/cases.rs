@@ -1,11 +1,18 @@
 //! A case in one answer: what was ordered, decided, approved, issued, sent and answered, with the proofs; and an event that is missing shows.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use writ::app::{Outside, open_sqlite};
 use writ::audit::SignedHead;
 use writ::audit::tree::{Hash, check_inclusion, leaf_hash};
 use writ::domain::approval::Decision;
+use writ::domain::digest::Digest;
+use writ::store::retention::Prune;
+use writ::store::sqlite::SqliteStore;
 
 use super::{audit, elsewhere};
+use crate::support::SeededEntropy;
 use crate::support::world::World;
 
 /// A refund that a person approved, run to its end.
@@ -84,6 +91,51 @@ async fn an_event_that_is_gone_from_a_case_is_reported() {
         .unwrap();
     let log = audit(&world, "/v1/cases/case-1").await.expect(200)["log"].clone();
     assert_eq!(log["gaps"], json!([{ "seq": next["seq"], "expected": n, "found": n + 1 }]));
+}
+
+/// The store itself, for what an operator does with it.
+fn operators(world: &World) -> SqliteStore {
+    let outside = Outside {
+        clock: world.clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(31)),
+    };
+    open_sqlite(&world.config, &outside).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_pruned_of_a_case_is_told_and_what_is_gone_besides_is_a_gap() {
+    let world = World::new().await;
+    refunded(&world).await;
+    let of_case = |events: &[Value]| -> Vec<u64> {
+        let own = events.iter().filter(|event| event["case_id"] == "case-1");
+        own.map(|event| event["seq"].as_u64().unwrap()).collect()
+    };
+    let seqs = of_case(&world.events().await);
+    let order = Prune {
+        to: seqs[2] - 1,
+        bundle_sha256: Digest::of(b"bundle"),
+    };
+    operators(&world).prune(world.op(), order.clone()).await.unwrap();
+    let log = audit(&world, "/v1/cases/case-1").await.expect(200)["log"].clone();
+    assert_eq!(log["gaps"], json!([]));
+    let told = world
+        .events()
+        .await
+        .into_iter()
+        .find(|event| event["type"] == "retention.pruned")
+        .unwrap();
+    assert_eq!(
+        log["pruned"],
+        json!([{ "n": 2, "from": 0, "to": order.to, "at": told["time"], "seq": told["seq"], "bundle_sha256": order.bundle_sha256 }])
+    );
+    assert_eq!(log["events"][0]["seq"], seqs[2]);
+
+    let file = rusqlite::Connection::open(&world.config.store).unwrap();
+    file.execute_batch(&format!("DROP TRIGGER event_stays; DELETE FROM event WHERE seq = {}", seqs[2]))
+        .unwrap();
+    let log = audit(&world, "/v1/cases/case-1").await.expect(200)["log"].clone();
+    assert_eq!(log["gaps"], json!([{ "seq": seqs[3], "expected": 1, "found": 4 }]));
+    assert_eq!(log["pruned"], Value::Null, "nothing is said to be pruned that the log has not said");
 }
 
 #[tokio::test]
