@@ -13,6 +13,7 @@ mod parallel;
 mod pending;
 mod preconditions;
 mod processes;
+mod proofs;
 mod reads;
 mod replays;
 mod restarts;
