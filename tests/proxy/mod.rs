@@ -1,6 +1,7 @@
 //! The execution proxy, through its router, on a real store, before a real backend: at most once, whatever happens.
 
 mod clocks;
+mod columns;
 mod copies;
 mod denials;
 mod documents;
