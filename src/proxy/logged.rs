@@ -167,3 +167,60 @@ pub(super) fn tells_of(event: &Json, grant: &Issue<'_>) -> Result<(), NotLogged>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::tree::{Edge, leaf_hash};
+    use crate::audit::{LogKey, SignedHead};
+    use crate::domain::clock::Entropy;
+    use crate::store::record::StoredEvent;
+
+    struct Same(u8);
+
+    impl Entropy for Same {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(self.0);
+        }
+    }
+
+    /// A log of one event under the key of these files: what a store that somebody has rewritten would give.
+    fn proven(key: &LogKey) -> ProvenEvent {
+        let event = StoredEvent {
+            seq: 0,
+            bytes: b"{}".to_vec(),
+        };
+        let mut edge = Edge::default();
+        edge.push(leaf_hash(&event.bytes)).unwrap();
+        let receipt = Receipt {
+            index: 0,
+            proof: Vec::new(),
+            head: SignedHead::sign(1, edge.root().unwrap(), &[key]).unwrap(),
+        };
+        ProvenEvent { event, receipt }
+    }
+
+    #[test]
+    fn the_store_is_believed_only_under_the_key_of_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = LogFiles {
+            key: dir.path().join("log.key"),
+            head: dir.path().join("log.head"),
+        };
+        let name = "writ.example/audit".parse().unwrap();
+        files.generate(&name, &Same(1)).unwrap();
+        let trust = LogTrust::read(files.clone()).unwrap();
+        let own = crate::audit::LogKeys::load(&files, None).unwrap().signing;
+        trust.believe(&proven(&own)).unwrap();
+        let (other, _) = LogKey::generate(&name, &Same(2)).unwrap();
+        let refused = trust.believe(&proven(&other));
+        assert!(matches!(refused, Err(NotLogged::Receipt(ReceiptError::Head(_)))), "{refused:?}");
+        let mut changed = proven(&own);
+        changed.event.bytes = b"{ }".to_vec();
+        let refused = trust.believe(&changed);
+        assert!(
+            matches!(refused, Err(NotLogged::Receipt(ReceiptError::Proof { .. }))),
+            "{refused:?}"
+        );
+    }
+}

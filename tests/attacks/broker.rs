@@ -10,8 +10,8 @@ use serde_json::json;
 use super::Attack;
 use super::log::{forge, other_key};
 use super::scene::{Copy, Scene, latest, must, rebuild, size};
-use crate::support::vandal::without_guards;
 use crate::cli::support::{Server, http};
+use crate::support::vandal::without_guards;
 
 pub const ATTACKS: &[Attack] = &[
     Attack {

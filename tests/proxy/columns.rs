@@ -29,7 +29,11 @@ async fn an_amount_that_was_made_less_in_a_row_lowers_no_requirement() {
         "UPDATE approval SET requirement = json_set(requirement, '$.all_of', json_array(json_extract(requirement, '$.all_of[0]'))) WHERE draft = ?1",
         &draft,
     );
-    vandal(&world, "UPDATE approval SET requirement = json_set(requirement, '$.all_of[0].count', 1) WHERE draft = ?1", &draft);
+    vandal(
+        &world,
+        "UPDATE approval SET requirement = json_set(requirement, '$.all_of[0].count', 1) WHERE draft = ?1",
+        &draft,
+    );
     vandal(&world, "UPDATE draft SET amount_minor = 1 WHERE id = ?1", &draft);
     world.hand_in(&record).await.refused(500, "internal");
     world.exchange(&draft).await.refused(500, "internal");
@@ -102,7 +106,11 @@ async fn an_execution_that_was_called_over_in_its_row_frees_nothing() {
     world.execute(&first.token, &first.draft).await.expect(202);
     vandal(&world, "UPDATE execution SET state = 'not_applied' WHERE draft = ?1", &first.draft);
     world.exchange(&second).await.refused(400, "resource_busy");
-    vandal(&world, "UPDATE execution SET state = 'indeterminate' WHERE draft = ?1", &first.draft);
+    vandal(
+        &world,
+        "UPDATE execution SET state = 'indeterminate' WHERE draft = ?1",
+        &first.draft,
+    );
     until(&world, &first.draft, "applied", 3).await;
     world.exchange(&second).await.refused(400, "resource_changed");
 }

@@ -72,7 +72,11 @@ async fn ends(world: &World, draft: &str, state: &str) {
     }
     assert_eq!(world.writes(), 0, "nothing left");
     let execution = world.execution(draft).await;
-    assert_eq!((&execution["state"], &execution["code"]), (&json!(state), &json!("issue_not_logged")), "{execution}");
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!(state), &json!("issue_not_logged")),
+        "{execution}"
+    );
     let told = told(world).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["execution"]["id"], execution["id"]);
@@ -122,7 +126,14 @@ async fn rows_that_say_a_request_is_to_be_sent_again_send_nothing() {
                     db,
                     "INSERT INTO attempt (execution, n, request_sha256, secrets, sent_at, result_at, outcome, conclusive)
                      VALUES (?1, 1, ?2, ?3, ?4, ?5, CASE WHEN ?5 IS NOT NULL THEN 'x' END, ?6)",
-                    (&execution, body.to_string(), secrets.to_string(), world.clock.now().millis() - 20_000, at, conclusive),
+                    (
+                        &execution,
+                        body.to_string(),
+                        secrets.to_string(),
+                        world.clock.now().millis() - 20_000,
+                        at,
+                        conclusive,
+                    ),
                 );
             }
         });
@@ -132,7 +143,10 @@ async fn rows_that_say_a_request_is_to_be_sent_again_send_nothing() {
         assert_eq!(world.writes(), 0, "{attempt:?}");
         let execution = world.execution(&draft).await;
         assert_eq!(execution["state"], "handed_off", "{attempt:?} {execution}");
-        let handoffs = world.call("operations", "GET", "/v1/handoffs?why=issue_not_logged", None).await.expect(200);
+        let handoffs = world
+            .call("operations", "GET", "/v1/handoffs?why=issue_not_logged", None)
+            .await
+            .expect(200);
         assert_eq!(handoffs["handoffs"].as_array().map(Vec::len), Some(1), "{handoffs}");
         assert_eq!(told(&world).await.len(), 1);
     }

@@ -101,7 +101,11 @@ fn every_flipped_bit_is_refused() {
             let mut copy = bytes.clone();
             copy[index] ^= 1 << bit;
             let refusal = world.refusal(&URL_SAFE.encode(&copy));
-            assert_ne!(refusal, TokenError::VerifierFailed, "the library panicked at byte {index}, bit {bit}");
+            assert_ne!(
+                refusal,
+                TokenError::VerifierFailed,
+                "the library panicked at byte {index}, bit {bit}"
+            );
         }
     }
 }

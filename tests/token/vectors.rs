@@ -111,11 +111,7 @@ fn cases() -> Vec<Case> {
             &URL_SAFE_NO_PAD.encode(&bytes),
             Stock::Allows,
         ),
-        case(
-            "with an unknown field",
-            &rewritten(&[&bytes, &[0x78, 0x2a]]),
-            Stock::Allows,
-        ),
+        case("with an unknown field", &rewritten(&[&bytes, &[0x78, 0x2a]]), Stock::Allows),
         case("written twice over", &rewritten(&[&bytes, &bytes]), Stock::Allows),
         with("for another operation", &|r| r.operation = "email.update".parse().unwrap()),
         with("for another resource", &|r| r.resource = "shop/charge:ch_4822".parse().unwrap()),
