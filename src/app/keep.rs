@@ -164,8 +164,8 @@ async fn keep_files(broker: Option<Arc<Broker>>, proxy: Option<Proxy>, files: Fi
             () = files.reload.notified() => tracing::info!("the key and certificate files are looked at, as was asked"),
         }
         reload_keys(broker.as_deref(), proxy.as_ref(), &files.keys, &mut told);
-        if let Some(log) = proxy.as_ref().and_then(|proxy| proxy.log.as_ref()) {
-            reload_log(log, &files.log, &mut log_told);
+        if let Some(proxy) = &proxy {
+            reload_log(&proxy.log, &files.log, &mut log_told);
         }
         if let Some(tls) = &files.tls {
             tls.look();

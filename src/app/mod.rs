@@ -173,7 +173,7 @@ impl App {
                 },
             })
         });
-        let proxy = parts.proxy.map(|(clients, keys)| {
+        let proxy = parts.proxy.zip(parts.log).map(|((clients, keys), log)| {
             Proxy::new(proxy::Parts {
                 store: store.clone(),
                 clock: outside.clock.clone(),
@@ -181,11 +181,12 @@ impl App {
                 backends: parts.backends.clone(),
                 clients: Arc::new(clients),
                 verifier: Arc::new(Verifier::new(keys, config.proxy_audience.clone())),
-                log: parts.log.map(Arc::new),
+                log: Arc::new(log),
                 settings: proxy::Settings {
                     audience: config.proxy_audience.clone(),
                     holder: config.proxy_name.clone(),
                     lease: config.lease,
+                    require_receipt: config.require_receipt,
                 },
                 tasks: tasks.clone(),
             })

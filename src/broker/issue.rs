@@ -223,6 +223,11 @@ impl Broker {
             self.stale(caller, draft, "adapter_changed", None, None).await?;
             return Err(ExchangeError::AdapterChanged);
         }
+        // What no document says in so many words and the policy is asked about.
+        let checked = operation.check(&document.parameters).map_err(|_| fields_differ(draft))?;
+        if *checked.fields() != draft.fields {
+            return Err(fields_differ(draft));
+        }
         if let Some(plan) = operation.precondition(&document) {
             let answer = self.look(&plan).await.map_err(ExchangeError::Unreadable)?;
             if let Err(moved) = operation.precondition_holds(&document, &answer) {
@@ -289,6 +294,17 @@ impl Broker {
             (None, _) => Err(ExchangeError::Audience(self.settings.audience.clone())),
         }
     }
+}
+
+fn fields_differ(draft: &DraftRecord) -> ExchangeError {
+    tracing::error!(
+        draft.id = %draft.id,
+        "the draft's row names other fields than its document: somebody has written to the database, and nothing is issued"
+    );
+    ExchangeError::Store(StoreError::Corrupt(format!(
+        "draft {}: column fields is not what its document says",
+        draft.id
+    )))
 }
 
 impl ExchangeError {

@@ -271,7 +271,7 @@ pub(super) struct HandoffQuery {
     operation: Option<String>,
     /// Only at this backend.
     backend: Option<String>,
-    /// Only those handed off for this reason: `adapter_changed`, `secrets_changed`, `key_mismatch`, `other_reference`, `unresolved` or `pending_too_long`.
+    /// Only those handed off for this reason: `adapter_changed`, `secrets_changed`, `key_mismatch`, `other_reference`, `unresolved`, `pending_too_long` or `issue_not_logged`.
     why: Option<String>,
     /// Only of this support case.
     case: Option<String>,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use super::proof::Proof;
 use super::{Parts, Plan, PlanError};
-use crate::audit::{EventBody, EventKind, Note, StopPart};
+use crate::audit::{Actor, EventBody, EventKind, Note, StopPart};
 use crate::backend::{Credential, Sent, Stale};
 use crate::crash_points::{Point, reached};
 use crate::domain::digest::Digest;
-use crate::domain::draft::{CompiledRequest, IdempotencyKey};
 use crate::domain::lifecycle::ExecutionState;
 use crate::domain::time::Timestamp;
 use crate::store::health::TOLERANCE;
@@ -17,8 +17,7 @@ use crate::store::{Applied, Rejection, StoreError};
 
 /// The right to send one request once, while the lease lasts. Only a definite, first `dispatch` makes one, and sending consumes it.
 struct Permit {
-    request: CompiledRequest,
-    key: IdempotencyKey,
+    proof: Proof,
     from: Timestamp,
     until: Timestamp,
 }
@@ -47,21 +46,30 @@ pub(super) const fn withdrawn(why: &Rejection) -> Option<&'static str> {
     }
 }
 
+/// Whether now lies in the time of a permit.
+fn holds(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
+    from <= now.plus(TOLERANCE) && now < until
+}
+
+/// The event that a request was not sent.
+pub(super) fn unsent(execution: &ExecutionRecord, actor: Actor, code: &str) -> EventBody {
+    execution.tell(EventBody::new(EventKind::Note(Note::SendDenied), actor).denied(code))
+}
+
 impl Permit {
     /// Whether it may still be used. By a clock that was set back since it was given, nobody can tell.
     fn holds(&self, now: Timestamp) -> bool {
-        self.from <= now.plus(TOLERANCE) && now < self.until
+        holds(self.from, self.until, now)
     }
 
     /// A permit for the attempt that was just written down; none if the store only repeated an earlier answer, since then somebody may
     /// have sent it already.
     ///
     /// It ends a whole time-out before the lease, so that what is sent under it has ended when somebody else may take over.
-    fn of(applied: &Applied<ExecutionRecord>, plan: &Plan<'_>, lease: Duration) -> Option<Self> {
+    fn of(applied: &Applied<ExecutionRecord>, proof: Proof, plan: &Plan<'_>, lease: Duration) -> Option<Self> {
         let fresh = !applied.replayed && applied.value.state == ExecutionState::Dispatched;
         fresh.then(|| Self {
-            request: plan.document.request.clone(),
-            key: applied.value.key,
+            proof,
             from: applied.value.lease_until.minus(lease),
             until: applied.value.lease_until.minus(plan.operation.backend().total_timeout()),
         })
@@ -76,6 +84,11 @@ impl Parts {
             Err(PlanError::AdapterChanged) => return self.abort(&execution, "adapter_changed", AfterAbort::Stale).await,
             Err(PlanError::Store(error)) => return Err(error),
         };
+        // Before anything else: to give up is to say that nothing was sent.
+        let proof = match self.prove(&execution, &plan).await {
+            Ok(proof) => proof,
+            Err(why) => return self.unproven(&execution, why).await,
+        };
         match self.precondition(&plan).await {
             Precondition::Holds => {}
             Precondition::Moved(code) => return self.abort(&execution, code, AfterAbort::Stale).await,
@@ -85,7 +98,7 @@ impl Parts {
         reached(Point::PreconditionRead);
         let id = execution.id;
         let claimed = execution.clone();
-        match self.send(execution, &plan).await {
+        match self.send(execution, &plan, proof).await {
             // Claimed in time and not sent in time, because whoever claimed it died or was slow. The approval no longer covers a first send;
             // kept as a claim, it would block its resource for ever.
             Err(StoreError::Rejected(over @ (Rejection::WindowExpired(_) | Rejection::DraftExpired(_)))) => {
@@ -129,10 +142,10 @@ impl Parts {
         }
     }
 
-    /// Writes an attempt down and sends it. After the first line below, every failure means "it may have been sent": the attempt is there
-    /// without a result, and only a look-up or the same key again may follow.
-    pub(super) async fn send(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
-        let wire = plan.document.request.wire_body(&execution.key);
+    /// Writes an attempt down and sends what the log was shown to tell of. After the first answer below, every failure means "it may have been
+    /// sent": the attempt is there without a result, and only a look-up or the same key again may follow.
+    pub(super) async fn send(&self, execution: ExecutionRecord, plan: &Plan<'_>, proof: Proof) -> Result<ExecutionRecord, StoreError> {
+        let wire = proof.request().wire_body(proof.key());
         let dispatch = Dispatch {
             execution: execution.id,
             fence: execution.fence,
@@ -142,7 +155,7 @@ impl Parts {
             send_window: plan.send_window(),
         };
         let applied = self.surely(|op| self.store.dispatch(op, dispatch.clone())).await?;
-        let Some(permit) = Permit::of(&applied, plan, self.settings.lease) else {
+        let Some(permit) = Permit::of(&applied, proof, plan, self.settings.lease) else {
             // The answer to the first write was lost and the repetition found it done. Nobody has sent it: the permit was never made. But
             // "nobody" is this process's belief, so it is left to the sweep, which looks before it sends.
             return Ok(applied.value);
@@ -160,7 +173,7 @@ impl Parts {
             let why = "the lease ran out, or the clock was set back, before the request was sent".to_owned();
             return Sent::NotSent { why };
         }
-        self.clients.send(&permit.request, &permit.key).await
+        self.clients.send(permit.proof.request(), permit.proof.key()).await
     }
 
     /// Writes down that a request was not sent, and what stood in the way.
@@ -172,14 +185,14 @@ impl Parts {
         };
         let event = EventBody {
             stop,
-            ..execution.tell(EventBody::new(EventKind::Note(Note::SendDenied), self.actor()).denied(code))
+            ..unsent(execution, self.actor(), code)
         };
         if let Err(error) = self.store.note(self.op(None), event).await {
             tracing::error!(execution.id = %execution.id, %error, "a denial could not be written to the audit log");
         }
     }
 
-    async fn abort(&self, execution: &ExecutionRecord, code: &str, then: AfterAbort) -> Result<ExecutionRecord, StoreError> {
+    pub(super) async fn abort(&self, execution: &ExecutionRecord, code: &str, then: AfterAbort) -> Result<ExecutionRecord, StoreError> {
         let abort = Abort {
             execution: execution.id,
             fence: execution.fence,
@@ -192,36 +205,15 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::domain::digest::DraftHash;
-    use crate::domain::draft::KeyPlacement;
 
     #[test]
     fn a_permit_ends_with_the_lease_it_was_given_under() {
-        let until = Timestamp::from_millis(60_000);
-        let permit = Permit {
-            request: CompiledRequest {
-                backend: "stripe".parse().unwrap(),
-                method: "POST".to_owned(),
-                url: "https://api.example/v1/refunds".to_owned(),
-                headers: BTreeMap::new(),
-                body: String::new(),
-                body_sha256: Digest::of(b""),
-                idempotency_key: KeyPlacement::None,
-                key_offsets: Vec::new(),
-            },
-            key: IdempotencyKey::of(&DraftHash::of_canonical(b"{}")),
-            from: Timestamp::from_millis(0),
-            until,
-        };
-        assert!(permit.holds(Timestamp::from_millis(59_999)));
-        assert!(!permit.holds(until), "from here on somebody else may have it");
-        assert!(permit.holds(Timestamp::from_millis(-2_000)));
-        assert!(
-            !permit.holds(Timestamp::from_millis(-2_001)),
-            "the clock was set back, and how much time went by is not known"
-        );
+        let (from, until) = (Timestamp::from_millis(0), Timestamp::from_millis(60_000));
+        let holds = |now| holds(from, until, Timestamp::from_millis(now));
+        assert!(holds(59_999));
+        assert!(!holds(60_000), "from here on somebody else may have it");
+        assert!(holds(-2_000));
+        assert!(!holds(-2_001), "the clock was set back, and how much time went by is not known");
     }
 }

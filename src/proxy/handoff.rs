@@ -18,6 +18,8 @@ pub enum Reason {
     Unresolved,
     /// The backend has called it pending for too long.
     PendingTooLong,
+    /// The log does not show that its credential was issued and spent on it.
+    IssueNotLogged,
 }
 
 impl Reason {
@@ -29,6 +31,7 @@ impl Reason {
         Self::OtherReference,
         Self::Unresolved,
         Self::PendingTooLong,
+        Self::IssueNotLogged,
     ];
 
     /// The stable code.
@@ -41,6 +44,7 @@ impl Reason {
             Self::OtherReference => "other_reference",
             Self::Unresolved => "unresolved",
             Self::PendingTooLong => "pending_too_long",
+            Self::IssueNotLogged => super::proof::NOT_LOGGED,
         }
     }
 
@@ -64,6 +68,9 @@ impl Reason {
                 "the backend's secrets are not those it was sent with: under them the key may mean nothing, and what is not shown may be there all the same"
             }
             Self::PendingTooLong => "the backend took it and has called it pending for 30 days, which is longer than any bank needs",
+            Self::IssueNotLogged => {
+                "the log does not show that its credential was issued for it and spent on it, so somebody may have written to the database: nothing is sent for it"
+            }
             Self::OtherReference => "the backend named one id for it before and shows another now, so one of the two is something else",
             Self::Unresolved => "neither an answer nor a look-up said what became of it before the time for finding out was over",
         }

@@ -1,13 +1,19 @@
-//! The log before the effect: where it is asked for, a credential is spent only with the receipt that its issue is in the log. Checked offline,
-//! under the log's public keys: whoever has stolen the key that signs credentials, and writes to the database besides, moves nothing with it.
+//! The log before the effect: what an event of the log must say of a credential, and under which keys the log is believed.
+//!
+//! Where it is asked for, a credential is spent only with the receipt that its issue is in the log. Checked offline, under the log's public keys:
+//! whoever has stolen the key that signs credentials, and writes to the database besides, moves nothing with it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::audit::{EventKind, EventOutcome, Receipt, ReceiptError, VerifierKey};
+use crate::audit::{EventKind, EventOutcome, LogFiles, Receipt, ReceiptError, VerifierKey};
+use crate::domain::digest::DraftHash;
+use crate::domain::id::{ApprovalId, CredentialId};
 use crate::domain::json::{Json, JsonError};
 use crate::domain::lifecycle::CredentialTransition;
+use crate::domain::name::{Audience, OperationName};
 use crate::domain::time::Timestamp;
-use crate::token::Grant;
+use crate::store::log::ProvenEvent;
+use crate::token::{Grant, GrantResource};
 
 /// What a bearer shows for its credential, as the exchange gave it.
 #[derive(Debug, Clone)]
@@ -42,22 +48,30 @@ pub enum NotLogged {
 
 /// Under which keys a log's head is believed.
 #[derive(Debug)]
-pub struct LogTrust(RwLock<Arc<[VerifierKey]>>);
+pub struct LogTrust {
+    keys: RwLock<Arc<[VerifierKey]>>,
+    files: LogFiles,
+}
 
 impl LogTrust {
-    /// Under these, of which there is one as a rule: [`crate::audit::LogFiles::believed`].
-    #[must_use]
-    pub fn new(keys: Vec<VerifierKey>) -> Self {
-        Self(RwLock::new(keys.into()))
+    /// Under those that these files name, of which there is one as a rule: [`LogFiles::believed`].
+    ///
+    /// # Errors
+    /// A sentence with the file and what is wrong.
+    pub fn read(files: LogFiles) -> Result<Self, String> {
+        Ok(Self {
+            keys: RwLock::new(files.believed()?.into()),
+            files,
+        })
     }
 
     /// Puts others in their place, from the next credential on.
     pub fn replace(&self, keys: Vec<VerifierKey>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys.into();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys.into();
     }
 
     fn keys(&self) -> Arc<[VerifierKey]> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether what was brought shows that this grant's credential was issued with the log looking on.
@@ -72,13 +86,60 @@ impl LogTrust {
             return Err(NotLogged::Number(receipt.index));
         }
         let event = Json::parse_deeper(brought.event.as_bytes()).map_err(NotLogged::Event)?;
-        tells_of(&event, grant)
+        tells_of(&event, &Issue::granted(grant))
+    }
+
+    /// The event, if a head that is believed covers it: the store is not believed. Where the key was replaced a moment ago the files are read anew.
+    ///
+    /// # Errors
+    /// [`NotLogged`]: what does not hold.
+    pub(super) fn believe(&self, proven: &ProvenEvent) -> Result<Json, NotLogged> {
+        let shown = |keys: &[VerifierKey]| proven.receipt.verify(&proven.event.bytes, keys);
+        let result = match shown(&self.keys()) {
+            Err(ReceiptError::Head(error)) => match self.files.believed() {
+                Ok(keys) => shown(&keys),
+                Err(_) => Err(ReceiptError::Head(error)),
+            },
+            other => other,
+        };
+        result?;
+        Json::parse_deeper(&proven.event.bytes).map_err(NotLogged::Event)
     }
 }
 
-/// Whether the event is the issue of exactly this: nothing of the grant is left to the token's signature alone.
-fn tells_of(event: &Json, grant: &Grant) -> Result<(), NotLogged> {
-    let text = |path: &[&str]| path.iter().try_fold(event, |at, key| at.member(key)).and_then(Json::as_str);
+/// What the issue of a credential is told with.
+pub(super) struct Issue<'a> {
+    pub(super) credential: CredentialId,
+    pub(super) draft_hash: DraftHash,
+    pub(super) audience: &'a Audience,
+    pub(super) approval: ApprovalId,
+    pub(super) operation: &'a OperationName,
+    pub(super) resource: GrantResource,
+    pub(super) expires_at: Timestamp,
+}
+
+impl<'a> Issue<'a> {
+    fn granted(grant: &'a Grant) -> Self {
+        Self {
+            credential: grant.credential,
+            draft_hash: grant.draft_hash,
+            audience: &grant.audience,
+            approval: grant.jti,
+            operation: &grant.operation,
+            resource: grant.resource.clone(),
+            expires_at: grant.expires_at,
+        }
+    }
+}
+
+/// The text at a place of an event.
+pub(super) fn text<'e>(event: &'e Json, path: &[&str]) -> Option<&'e str> {
+    path.iter().try_fold(event, |at, key| at.member(key)).and_then(Json::as_str)
+}
+
+/// Whether the event is the issue of exactly this: nothing of a grant is left to the token's signature alone.
+pub(super) fn tells_of(event: &Json, grant: &Issue<'_>) -> Result<(), NotLogged> {
+    let text = |path: &[&str]| text(event, path);
     let issue = EventKind::Credential(CredentialTransition::Issue);
     let expected: [(&'static str, &[&str], String); 9] = [
         ("type", &["type"], issue.as_str().to_owned()),
@@ -86,7 +147,7 @@ fn tells_of(event: &Json, grant: &Grant) -> Result<(), NotLogged> {
         ("credential", &["credential", "id"], grant.credential.to_string()),
         ("draft", &["draft", "hash"], grant.draft_hash.to_string()),
         ("audience", &["credential", "audience"], grant.audience.to_string()),
-        ("approval", &["approval", "id"], grant.jti.to_string()),
+        ("approval", &["approval", "id"], grant.approval.to_string()),
         ("operation", &["operation"], grant.operation.to_string()),
         ("tenant", &["tenant"], grant.resource.tenant.to_string()),
         ("resource", &["resource", "id"], grant.resource.id.to_string()),
@@ -105,4 +166,61 @@ fn tells_of(event: &Json, grant: &Grant) -> Result<(), NotLogged> {
         return Err(NotLogged::Other("expiry"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::tree::{Edge, leaf_hash};
+    use crate::audit::{LogKey, SignedHead};
+    use crate::domain::clock::Entropy;
+    use crate::store::record::StoredEvent;
+
+    struct Same(u8);
+
+    impl Entropy for Same {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(self.0);
+        }
+    }
+
+    /// A log of one event under the key of these files: what a store that somebody has rewritten would give.
+    fn proven(key: &LogKey) -> ProvenEvent {
+        let event = StoredEvent {
+            seq: 0,
+            bytes: b"{}".to_vec(),
+        };
+        let mut edge = Edge::default();
+        edge.push(leaf_hash(&event.bytes)).unwrap();
+        let receipt = Receipt {
+            index: 0,
+            proof: Vec::new(),
+            head: SignedHead::sign(1, edge.root().unwrap(), &[key]).unwrap(),
+        };
+        ProvenEvent { event, receipt }
+    }
+
+    #[test]
+    fn the_store_is_believed_only_under_the_key_of_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = LogFiles {
+            key: dir.path().join("log.key"),
+            head: dir.path().join("log.head"),
+        };
+        let name = "writ.example/audit".parse().unwrap();
+        files.generate(&name, &Same(1)).unwrap();
+        let trust = LogTrust::read(files.clone()).unwrap();
+        let own = crate::audit::LogKeys::load(&files, None).unwrap().signing;
+        trust.believe(&proven(&own)).unwrap();
+        let (other, _) = LogKey::generate(&name, &Same(2)).unwrap();
+        let refused = trust.believe(&proven(&other));
+        assert!(matches!(refused, Err(NotLogged::Receipt(ReceiptError::Head(_)))), "{refused:?}");
+        let mut changed = proven(&own);
+        changed.event.bytes = b"{ }".to_vec();
+        let refused = trust.believe(&changed);
+        assert!(
+            matches!(refused, Err(NotLogged::Receipt(ReceiptError::Proof { .. }))),
+            "{refused:?}"
+        );
+    }
 }

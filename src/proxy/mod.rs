@@ -4,6 +4,7 @@ mod dispatch;
 mod handoff;
 mod logged;
 mod look;
+mod proof;
 mod read;
 mod reconcile;
 mod redeem;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub holder: String,
     /// How long nobody else takes over an execution after its last sign of life; longer than the longest backend time-out.
     pub lease: Duration,
+    /// Whether whoever brings a credential must show the receipt of its issue too.
+    pub require_receipt: bool,
 }
 
 /// Everything the proxy works with. Cheap to clone; the clones share.
@@ -64,8 +67,8 @@ pub struct Parts {
     pub clients: Arc<Clients>,
     /// Verifies credentials, offline.
     pub verifier: Arc<Verifier>,
-    /// Under which key a credential's receipt is checked; without one none is asked for.
-    pub log: Option<Arc<LogTrust>>,
+    /// Under which keys the log is believed.
+    pub log: Arc<LogTrust>,
     /// Names and times.
     pub settings: Settings,
     /// Work past the redeem; shutdown waits for it.

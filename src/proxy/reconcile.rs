@@ -74,6 +74,10 @@ impl Parts {
 
     /// Sends once more what was certainly never executed, if what was approved still holds.
     async fn begin_again(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
+        let proof = match self.prove(&execution, plan).await {
+            Ok(proof) => proof,
+            Err(why) => return self.unproven(&execution, why).await,
+        };
         match self.precondition(plan).await {
             Precondition::Holds => {}
             Precondition::Moved(code) => return self.never_applied(&execution, plan, code).await,
@@ -85,7 +89,7 @@ impl Parts {
             }
         }
         let unsent = execution.clone();
-        match self.send(execution, plan).await {
+        match self.send(execution, plan, proof).await {
             Err(StoreError::Rejected(Rejection::WindowExpired(_) | Rejection::DraftExpired(_))) => {
                 self.never_applied(&unsent, plan, "execution_window_over").await
             }
@@ -104,8 +108,12 @@ impl Parts {
 
     /// Sends once more what may have been executed, which finds out: unless somebody has said that it may not be sent. Then it is only looked up.
     async fn repeat(&self, execution: ExecutionRecord, plan: &Plan<'_>) -> Result<ExecutionRecord, StoreError> {
+        let proof = match self.prove(&execution, plan).await {
+            Ok(proof) => proof,
+            Err(why) => return self.unproven(&execution, why).await,
+        };
         let unsent = execution.clone();
-        match self.send(execution, plan).await {
+        match self.send(execution, plan, proof).await {
             Err(StoreError::Rejected(why)) => self.wait_out(&unsent, plan, why).await,
             other => other,
         }

@@ -23,6 +23,8 @@ pub enum EventRef {
     Counted(DraftId, RecordId),
     /// That the credential was issued.
     Issued(CredentialId),
+    /// That the draft's execution was claimed, for the last time with a credential.
+    Claimed(DraftId, ExecutionId),
     /// How the draft's execution came to be as it stands.
     Reached(DraftId, ExecutionId, ExecutionState),
 }

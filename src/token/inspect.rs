@@ -9,7 +9,7 @@ use crate::domain::time::Timestamp;
 use super::facts::read_grant;
 use super::grant::Grant;
 use super::key_set::{KeySet, RootKeyId, RootPublicKey};
-use super::verify::guarded;
+use super::verify::{guarded, is_spelled_out};
 use super::{MAX_TOKEN_CHARS, TokenError};
 
 /// What to verify the signature with.
@@ -69,10 +69,13 @@ pub fn inspect(token: &str, with: With<'_>, now: Timestamp) -> Result<Inspection
         let blocks = unverified.block_count();
         let key_id = unverified.root_key_id().map(RootKeyId::new);
         let grant = first_grant(&unverified);
+        let spelled_out = is_spelled_out(&unverified, token);
         let in_window = grant.as_ref().is_some_and(|g| g.not_before <= now && now < g.expires_at);
         let (signature, key_refusal) = check_signature(unverified, with, now);
         let refused = if blocks != 1 {
             Some(TokenError::ExtraBlocks)
+        } else if !spelled_out {
+            Some(TokenError::Malformed)
         } else if key_refusal.is_some() {
             key_refusal
         } else {

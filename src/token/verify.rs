@@ -231,8 +231,18 @@ pub(super) fn unsigned(token: &str) -> Result<(UnverifiedBiscuit, Option<u32>), 
     if unverified.block_count() != 1 {
         return Err(TokenError::ExtraBlocks);
     }
+    if !is_spelled_out(&unverified, token) {
+        return Err(TokenError::Malformed);
+    }
     let kid = unverified.root_key_id();
     Ok((unverified, kid))
+}
+
+/// Whether the bytes are the one way to write this token: no member twice, none that nobody knows, no other order. The signature is not over any
+/// of that.
+pub(super) fn is_spelled_out(unverified: &UnverifiedBiscuit, token: &str) -> bool {
+    let bare = |text: &str| text.trim_end_matches('=').to_owned();
+    unverified.to_base64().is_ok_and(|spelled| bare(&spelled) == bare(token))
 }
 
 /// A panic of the library over somebody's token must not take the request's thread with it.

@@ -10,8 +10,9 @@ use writ::audit::LogKey;
 
 use super::Attack;
 use super::log::{forge, other_key};
-use super::scene::{Copy, Scene, edit, latest, must, rebuild, size, without_guards};
+use super::scene::{Copy, Scene, edit, latest, must, rebuild, size};
 use crate::cli::support::{Server, http, writ};
+use crate::support::vandal::without_guards;
 
 pub const ATTACKS: &[Attack] = &[
     Attack {

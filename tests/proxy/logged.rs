@@ -6,7 +6,7 @@ use writ::audit::{LogKey, Receipt, SignedHead};
 use writ::domain::id::CredentialId;
 use writ::token::Grant;
 
-use super::support::{Held, exchanged, forged, refused, still_good};
+use super::support::{Held, exchanged, forged, refused};
 use crate::support::SeededEntropy;
 use crate::support::world::{Setup, World, execute_request, send};
 
@@ -88,13 +88,19 @@ async fn a_stolen_signing_key_and_a_row_that_looks_issued_move_nothing_without_a
     assert_eq!(world.writes(), 0);
 }
 
-/// What the guard is for: without it the same goes through.
+/// What the receipt is for: without it the row is taken for spent and the draft consumed, before the log is asked and nothing is sent.
 #[tokio::test]
-async fn a_proxy_that_asks_for_no_receipt_is_moved_by_the_same_theft() {
+async fn a_proxy_that_asks_for_no_receipt_takes_the_stolen_token_and_sends_nothing() {
     let world = World::new().await;
     let (real, _) = held(&world).await;
     let (stolen, _) = stolen(&world, &real);
-    still_good(&world, &stolen).await;
+    world.execute(&stolen.token, &stolen.draft).await.expect(202);
+    let execution = world.execution(&stolen.draft).await;
+    assert_eq!(
+        (&execution["state"], &execution["code"]),
+        (&json!("aborted"), &json!("issue_not_logged"))
+    );
+    assert_eq!(world.writes(), 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The execution proxy, through its router, on a real store, before a real backend: at most once, whatever happens.
 
 mod clocks;
+mod columns;
 mod copies;
 mod denials;
 mod documents;
@@ -13,6 +14,7 @@ mod parallel;
 mod pending;
 mod preconditions;
 mod processes;
+mod proofs;
 mod reads;
 mod replays;
 mod restarts;

@@ -18,7 +18,7 @@ use writ::config::{self, Config};
 use writ::domain::principal::Client;
 use writ::domain::secret::Secret;
 use writ::policy::Policy;
-use writ::proxy::{self, Proxy};
+use writ::proxy::{self, LogTrust, Proxy};
 use writ::setup::{self, Approvers, Endpoint, Options};
 use writ::store::Store as _;
 use writ::store::health::{ClockState, Reserve};
@@ -92,6 +92,7 @@ pub struct Fixture {
     /// Those that are not empty at the beginning.
     filled: Vec<String>,
     log: LogFiles,
+    trust: Arc<LogTrust>,
     /// What the log's head file held at the beginning.
     head: Vec<u8>,
 }
@@ -271,6 +272,7 @@ impl Fixture {
             cleaner,
             tables,
             filled,
+            trust: Arc::new(LogTrust::read(log.clone()).unwrap()),
             log,
             head,
             _made: made,
@@ -383,11 +385,12 @@ impl Fixture {
             backends: variant.backends.clone(),
             clients: clients(Need::Proxy),
             verifier: self.verifier.clone(),
-            log: None,
+            log: self.trust.clone(),
             settings: proxy::Settings {
                 audience: self.config.proxy_audience.clone(),
                 holder: format!("proxy-{worker}-{life}"),
                 lease: Duration::from_secs(60),
+                require_receipt: false,
             },
             tasks: tasks.clone(),
         });

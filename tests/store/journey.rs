@@ -117,11 +117,11 @@ async fn a_stored_draft_reads_back_as_it_was_given(world: World) {
 }
 
 fn same_again(world: &World, new: &NewDraft) -> NewDraft {
-    NewDraft {
+    sealed(NewDraft {
         content: new.content,
         resource: new.resource.clone(),
         ..world.new_draft()
-    }
+    })
 }
 
 async fn the_same_proposal_is_given_back_while_something_can_come_of_it(world: World) {

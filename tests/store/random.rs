@@ -128,12 +128,12 @@ async fn attempt(world: &World, drafts: &mut [DraftRecord], it: Try) {
     let execution: Option<ExecutionRecord> = world.store().execution_of(draft.id).await.unwrap();
     match (it.what, execution) {
         (0, _) => {
-            let new = NewDraft {
+            let new = sealed(NewDraft {
                 resource: draft.resource.clone(),
                 content: Digest::of(&[it.draft.to_le_bytes()[0]]),
                 supersedes: (it.how == 0).then_some(draft.id),
                 ..world.new_draft()
-            };
+            });
             match store.propose(op, new).await {
                 Ok(Applied {
                     value: Proposed::Stored(stored),

@@ -1,6 +1,6 @@
 //! A store to test, its clock, and short ways to bring a draft to where a test begins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,9 @@ use writ::audit::{Actor, ActorKind};
 use writ::domain::approval::Decision;
 use writ::domain::clock::Clock;
 use writ::domain::digest::{Digest, DraftHash};
-use writ::domain::draft::{IdempotencyKey, Resource};
+use writ::domain::draft::{AdapterRef, CompiledRequest, DraftDocument, IdempotencyKey, KeyPlacement, Maker, Resource};
 use writ::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId, OperationId, RecordId, RequestId, StopId, VerdictId};
+use writ::domain::json::Json;
 use writ::domain::money::Money;
 use writ::domain::operation::{Consequence, Stage};
 use writ::domain::policy::{Answer, Outcome, PolicyRef, QueueNeed, Requirement, Rule};
@@ -133,9 +134,8 @@ impl World {
     pub fn new_draft(&self) -> NewDraft {
         let n = self.serial.fetch_add(1, Ordering::SeqCst);
         let id = self.id(DraftId::generate);
-        let document = format!("{{\"draft\":\"{id}\"}}").into_bytes();
-        let hash = DraftHash::of_canonical(&document);
-        NewDraft {
+        let hash = DraftHash::of_canonical(b"");
+        sealed(NewDraft {
             id,
             tenant: "acme".parse().unwrap(),
             maker: "orchestrator-1".parse().unwrap(),
@@ -155,16 +155,16 @@ impl World {
             backend: "stripe".parse().unwrap(),
             content: Digest::of(format!("content {n}").as_bytes()),
             request_key: None,
-            document,
+            document: Vec::new(),
             hash,
             key: IdempotencyKey::of(&hash),
             supersedes: None,
             expires_at: self.now().plus(24 * HOUR),
-        }
+        })
     }
 
     pub async fn propose(&self, new: NewDraft) -> DraftRecord {
-        match self.store().propose(self.op(), new).await.unwrap().value {
+        match self.store().propose(self.op(), sealed(new)).await.unwrap().value {
             Proposed::Stored(draft) => *draft,
             Proposed::Open(draft) => panic!("{} was open already", draft.id),
         }
@@ -493,6 +493,61 @@ impl World {
             .iter()
             .map(|e| e["type"].as_str().unwrap().to_owned())
             .collect()
+    }
+}
+
+/// The draft with the bytes that say what it says, and what follows from them.
+pub fn sealed(new: NewDraft) -> NewDraft {
+    let document = DraftDocument {
+        v: 1,
+        id: new.id,
+        salt: "AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+        tenant: new.tenant.clone(),
+        operation: new.operation.clone(),
+        consequence: new.consequence,
+        resource: new.resource.clone(),
+        amount: new.amount,
+        parameters: Json::parse(b"{}").unwrap(),
+        maker: Maker {
+            client: new.maker.clone(),
+            owner: new.owner.clone(),
+        },
+        on_behalf_of: new.on_behalf_of.clone(),
+        case_id: new.case_id.clone(),
+        reason_code: None,
+        evidence: Vec::new(),
+        facts: Json::parse(b"{}").unwrap(),
+        request: CompiledRequest {
+            backend: new.backend.clone(),
+            method: "POST".to_owned(),
+            url: "https://backend.example/v1/refunds".to_owned(),
+            headers: BTreeMap::new(),
+            body: String::new(),
+            body_sha256: Digest::of(b""),
+            idempotency_key: KeyPlacement::None,
+            key_offsets: Vec::new(),
+        },
+        on_failure: "no refund is created".to_owned(),
+        adapter: AdapterRef {
+            name: new.backend.clone(),
+            sha256: Digest::of(b"adapter"),
+        },
+        policy: PolicyRef {
+            id: "support".to_owned(),
+            version: 3,
+            sha256: Digest::of(b"rules"),
+            limits_sha256: Digest::of(b"limits"),
+        },
+        supersedes: new.supersedes,
+        created_at: Timestamp::from_millis(0),
+        expires_at: new.expires_at,
+    };
+    let made = document.seal().unwrap();
+    NewDraft {
+        document: made.bytes,
+        hash: made.hash,
+        key: made.key,
+        ..new
     }
 }
 

@@ -8,6 +8,7 @@ pub mod log;
 pub mod peers;
 pub mod people;
 pub mod servers;
+pub mod vandal;
 pub mod vectors;
 pub mod world;
 

@@ -111,11 +111,8 @@ fn cases() -> Vec<Case> {
             &URL_SAFE_NO_PAD.encode(&bytes),
             Stock::Allows,
         ),
-        case(
-            "with an unknown field: the same credential",
-            &rewritten(&[&bytes, &[0x78, 0x2a]]),
-            Stock::Allows,
-        ),
+        case("with an unknown field", &rewritten(&[&bytes, &[0x78, 0x2a]]), Stock::Allows),
+        case("written twice over", &rewritten(&[&bytes, &bytes]), Stock::Allows),
         with("for another operation", &|r| r.operation = "email.update".parse().unwrap()),
         with("for another resource", &|r| r.resource = "shop/charge:ch_4822".parse().unwrap()),
         with("for another tenant", &|r| r.resource = "other/charge:ch_4821".parse().unwrap()),
@@ -242,6 +239,6 @@ fn document() -> Value {
 #[test]
 fn the_published_credentials_are_what_the_code_makes_and_decides() {
     let document = document();
-    vectors::only_the_first_are_accepted(&document, 4);
+    vectors::only_the_first_are_accepted(&document, 3);
     vectors::hold("credential.json", &document);
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, named_params};
 
+use super::bound;
 use super::draft::live_credential;
 use super::failure::Failure;
 use super::rows::{self, opt_word, word};
@@ -9,7 +10,8 @@ use super::step::{Step, approval_part, credential_part, policy_part, words};
 use super::stop;
 use crate::audit::{ChangePart, EventBody, EventKind};
 use crate::domain::approval::Decision;
-use crate::domain::id::{CredentialId, DraftId, RecordId};
+use crate::domain::digest::DraftHash;
+use crate::domain::id::{CredentialId, DraftId, ExecutionId, RecordId};
 use crate::domain::lifecycle::{ApprovalState, CredentialState, CredentialTransition, DraftState, ExecutionState};
 use crate::domain::name::KeyId;
 use crate::domain::time::Timestamp;
@@ -192,7 +194,16 @@ pub(super) fn check_resource(step: &Step<'_>, draft: &DraftRecord) -> Result<(),
 }
 
 /// The unresolved execution of another draft on the same resource of the same backend, whichever tenant made it.
+///
+/// By the rows or by the log: a row that was changed frees nothing as long as the events tell of it.
 pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<Option<Busy>, Failure> {
+    match busy_by_rows(connection, draft)? {
+        None => busy_by_log(connection, draft),
+        busy => Ok(busy),
+    }
+}
+
+fn busy_by_rows(connection: &Connection, draft: DraftId) -> Result<Option<Busy>, Failure> {
     rows::first(
         connection,
         "SELECT CASE WHEN d.tenant = mine.tenant THEN e.id END AS execution, e.state
@@ -209,4 +220,44 @@ pub(super) fn busy_resource(connection: &Connection, draft: DraftId) -> Result<O
             })
         },
     )
+}
+
+/// As the last event of each execution on the resource leaves it. What each is about is read from its document, by the hash that the event names.
+fn busy_by_log(connection: &Connection, draft: DraftId) -> Result<Option<Busy>, Failure> {
+    let Some(hash) = rows::first(connection, "SELECT hash FROM draft WHERE id = ?1", [draft.to_string()], |row| {
+        word(row, "hash")
+    })?
+    else {
+        return Ok(None);
+    };
+    let mine = bound::document(connection, draft, hash)?;
+    let told = rows::all(
+        connection,
+        "SELECT draft, execution, json_extract(body, '$.draft.hash') AS hash, json_extract(body, '$.state.to') AS state, max(seq)
+         FROM event WHERE resource = :resource AND draft <> :draft AND execution IS NOT NULL AND +type LIKE 'execution.%'
+            AND json_extract(body, '$.state.to') IS NOT NULL
+         GROUP BY execution",
+        named_params! { ":resource": mine.resource.to_string(), ":draft": draft.to_string() },
+        |row| {
+            Ok((
+                word::<DraftId>(row, "draft")?,
+                word::<ExecutionId>(row, "execution")?,
+                word::<DraftHash>(row, "hash")?,
+                word::<ExecutionState>(row, "state")?,
+            ))
+        },
+    )?;
+    for (other, execution, hash, state) in told {
+        if !ExecutionState::UNRESOLVED.contains(&state) {
+            continue;
+        }
+        let theirs = bound::document(connection, other, hash)?;
+        if theirs.request.backend == mine.request.backend {
+            return Ok(Some(Busy {
+                execution: (theirs.tenant == mine.tenant).then_some(execution),
+                state,
+            }));
+        }
+    }
+    Ok(None)
 }

@@ -10,7 +10,7 @@ use super::seal::{Nodes, latest};
 use super::step::whole;
 use crate::audit::tree::{self, Hash, HashReader as _, TreeError, leaf_hash};
 use crate::audit::{Receipt, SignedHead};
-use crate::domain::lifecycle::{CredentialTransition, DraftTransition};
+use crate::domain::lifecycle::{CredentialTransition, DraftTransition, ExecutionTransition};
 use crate::store::log::{Consistency, EventRef, Inclusion, ProvenEvent, Tile};
 use crate::store::record::StoredEvent;
 
@@ -60,6 +60,10 @@ fn find(connection: &Connection, of: EventRef) -> Result<Option<StoredEvent>, Fa
         EventRef::Issued(credential) => one(
             "credential = ?1 AND +type = ?2",
             &[&credential.to_string(), &CredentialTransition::Issue.event()],
+        ),
+        EventRef::Claimed(draft, execution) => one(
+            "draft = ?1 AND execution = ?2 AND +type = ?3",
+            &[&draft.to_string(), &execution.to_string(), &ExecutionTransition::Claim.event()],
         ),
         EventRef::Reached(draft, execution, state) => one(
             "draft = ?1 AND execution = ?2 AND type LIKE 'execution.%' AND json_extract(body, '$.state.to') = ?3",

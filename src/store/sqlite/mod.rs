@@ -3,6 +3,7 @@
 mod accept;
 mod backlog;
 mod ballast;
+mod bound;
 mod clock;
 mod connection;
 mod credential;

@@ -53,7 +53,7 @@ pub(super) fn drafts(connection: &Connection, filter: &DraftFilter) -> Result<Ve
     ];
     let used: Vec<_> = all.into_iter().filter(|(name, _)| sql.contains(name)).collect();
     let found = rows::all(connection, &sql, used.as_slice(), rows::draft_row)?;
-    found.into_iter().map(|draft| rows::with_parts(connection, draft)).collect()
+    found.into_iter().map(|draft| rows::whole_draft(connection, draft)).collect()
 }
 
 /// How the case stands. What failed is made good by a later draft that did the same to the same thing.

@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
+use super::bound;
 use super::failure::Failure;
 use crate::domain::draft::Resource;
 use crate::domain::id::{ApprovalId, CredentialId, DraftId, ExecutionId};
 use crate::domain::money::Money;
+use crate::domain::name::BackendName;
 use crate::domain::time::Timestamp;
 use crate::store::record::{
     ApprovalRecord, AttemptRecord, AttemptResult, CredentialRecord, DraftRecord, ExecutionRecord, ExecutionSummary, HandedOff,
@@ -126,11 +128,13 @@ pub(super) fn opt_value<T: FromSql>(connection: &Connection, sql: &str, params: 
 /// The draft with its approval and its execution in one line.
 pub(super) fn draft(connection: &Connection, id: DraftId) -> Result<Option<DraftRecord>, Failure> {
     let found = first(connection, "SELECT * FROM draft WHERE id = ?1", [id.to_string()], draft_row)?;
-    found.map(|draft| with_parts(connection, draft)).transpose()
+    found.map(|row| whole_draft(connection, row)).transpose()
 }
 
-/// The same draft with what stands in other tables.
-pub(super) fn with_parts(connection: &Connection, draft: DraftRecord) -> Result<DraftRecord, Failure> {
+/// The draft of a row, if that says what the draft's document says, with what stands in other tables.
+pub(super) fn whole_draft(connection: &Connection, row: DraftRow) -> Result<DraftRecord, Failure> {
+    let DraftRow { draft, backend } = row;
+    bound::check_draft(connection, &draft, &backend)?;
     let execution = first(
         connection,
         "SELECT id, state, reference FROM execution WHERE draft = ?1",
@@ -150,9 +154,15 @@ pub(super) fn with_parts(connection: &Connection, draft: DraftRecord) -> Result<
     })
 }
 
-/// One row of `draft`, without what stands in other tables.
-pub(super) fn draft_row(row: &Row<'_>) -> Result<DraftRecord, Failure> {
-    Ok(DraftRecord {
+/// One row of `draft`, as somebody has written it: [`whole_draft`] makes a draft of it.
+pub(super) struct DraftRow {
+    draft: DraftRecord,
+    backend: BackendName,
+}
+
+/// One row of `draft`.
+pub(super) fn draft_row(row: &Row<'_>) -> Result<DraftRow, Failure> {
+    let draft = DraftRecord {
         id: word(row, "id")?,
         tenant: word(row, "tenant")?,
         maker: word(row, "maker")?,
@@ -176,6 +186,10 @@ pub(super) fn draft_row(row: &Row<'_>) -> Result<DraftRecord, Failure> {
         created_at: at(row, "created_at")?,
         expires_at: at(row, "expires_at")?,
         changed_at: at(row, "changed_at")?,
+    };
+    Ok(DraftRow {
+        draft,
+        backend: word(row, "backend")?,
     })
 }
 
@@ -283,7 +297,7 @@ pub(super) fn credential_row(row: &Row<'_>) -> Result<CredentialRecord, Failure>
 const EXECUTION: &str = "SELECT e.*, d.tenant, d.maker, d.operation, d.resource_type, d.resource_id, d.resource_version, d.amount_minor, \
      d.currency, d.idempotency_key, d.backend FROM execution e JOIN draft d ON d.id = e.draft";
 
-/// An execution with its attempts and look-ups.
+/// An execution with its attempts and look-ups, if its draft's row says what the document says.
 pub(super) fn execution(connection: &Connection, id: ExecutionId) -> Result<Option<ExecutionRecord>, Failure> {
     execution_where(connection, "e.id = ?1", &id.to_string())
 }
@@ -296,6 +310,7 @@ pub(super) fn execution_of(connection: &Connection, draft: DraftId) -> Result<Op
 fn execution_where(connection: &Connection, what: &str, id: &str) -> Result<Option<ExecutionRecord>, Failure> {
     let found = first(connection, &format!("{EXECUTION} WHERE {what}"), [id], execution_row)?;
     let Some(execution) = found else { return Ok(None) };
+    bound::check_execution(connection, &execution)?;
     let id = execution.id.to_string();
     Ok(Some(ExecutionRecord {
         attempts: all(

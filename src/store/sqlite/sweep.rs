@@ -11,7 +11,7 @@ use super::step::{Step, words};
 use super::stop;
 use crate::domain::id::DraftId;
 use crate::domain::lifecycle::{CredentialTransition, DraftState};
-use crate::store::record::Swept;
+use crate::store::record::{DraftRecord, Swept};
 
 /// Credentials that are over and unspent.
 pub(super) const UNSPENT: &str =
@@ -36,7 +36,7 @@ pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> 
         |row| word::<DraftId>(row, "id"),
     )?;
     for id in over {
-        let draft = step.draft(id)?;
+        let Some(draft) = readable(id, step.draft(id))? else { continue };
         swept.credentials += expire(step, &draft)?;
         swept.drafts += 1;
     }
@@ -47,13 +47,26 @@ pub(super) fn sweep(step: &mut Step<'_>, limit: &u32) -> Result<Swept, Failure> 
         rows::credential_row,
     )?;
     for credential in unspent {
-        let draft = step.draft(credential.draft)?;
+        let Some(draft) = readable(credential.draft, step.draft(credential.draft))? else {
+            continue;
+        };
         step.move_credential(&draft, &credential, CredentialTransition::Lapse, |event| event)?;
         swept.credentials += 1;
     }
     stop::lapse(step, *limit)?;
     forget_operations(step)?;
     Ok(swept)
+}
+
+/// One draft that cannot be read keeps nobody from tidying the others.
+fn readable(id: DraftId, read: Result<DraftRecord, Failure>) -> Result<Option<DraftRecord>, Failure> {
+    match read {
+        Err(Failure::Corrupt(why)) => {
+            tracing::error!(draft.id = %id, why, "a draft whose time is over cannot be read: a person must look");
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
 }
 
 /// An operation is repeated within seconds by whoever lost its answer; its record is kept far longer than that and not for ever.
