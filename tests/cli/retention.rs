@@ -239,7 +239,7 @@ fn what_is_missing_from_a_partly_pruned_case_without_the_logs_word_is_an_alarm_a
     let file = rusqlite::Connection::open(work.path("data/writ.db")).unwrap();
     file.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
         .unwrap();
-    file.execute("DELETE FROM event WHERE seq = ?1", [cut.to_string()]).unwrap();
+    assert_eq!(file.execute("DELETE FROM event WHERE seq = ?1", [cut.to_string()]).unwrap(), 1);
     let ran = work.run(&["audit", "show", "case-1", "--json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     let shown: Value = serde_json::from_str(&ran.out).unwrap();
