@@ -17,13 +17,7 @@ fn through(said: &Value) -> Vec<String> {
 }
 
 /// Guarantees that hold for a deployment that refuses nothing, because they are about what it does and not about what it refuses.
-const ABOUT_EFFECTS: [&str; 5] = [
-    "credential.reencoded",
-    "effect.duplicate",
-    "effect.one_winner",
-    "log.receipt",
-    "log.consistent",
-];
+const ABOUT_EFFECTS: [&str; 4] = ["effect.duplicate", "effect.one_winner", "log.receipt", "log.consistent"];
 
 #[test]
 fn a_deployment_that_lets_everything_through_fails_every_guarantee_about_refusals() {
