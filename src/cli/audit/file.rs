@@ -137,7 +137,7 @@ fn page(wanted: &Wanted<'_>, head: &SignedHead, pruned: Option<&CasePruned>, ent
                 "writ audit verify evidence --trust log.pub".to_owned(),
             ),
             command(
-                "Shows that no file of it was changed, without writ.",
+                "Shows without writ that its list of files is the one that was written; the list has the hash of each.",
                 "cd evidence && sha256sum -c MANIFEST.sha256".to_owned(),
             ),
         ],
