@@ -211,6 +211,10 @@ fn another_form_is_one_new_file_of_events_that_the_head_covers() {
     };
     let out = |name: &str| run.work.text(name);
     let page = out("case.html");
+    for format in ["csv", "bundle"] {
+        let nowhere = out("nowhere/out");
+        assert!(export(&["--range", "0..3"], format, &nowhere).refused(1).contains("make it first"));
+    }
     assert!(export(&["--range", "0..3"], "page", &page).refused(2).contains("--case"));
     assert!(export(&["--range", "0..9999"], "csv", &page).refused(1).contains("ends with event"));
     fs::write(&page, "kept").unwrap();

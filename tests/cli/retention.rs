@@ -61,6 +61,9 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     let told = work.json(&["audit", "verify", "--openings"]);
     assert_eq!((&told["exit"], &told["pruned"]), (&0.into(), &4.into()), "{told}");
     assert!(work.run(&["audit", "verify"]).ok().contains("the events before 4"));
+    let state = work.run(&["audit", "verify", "--state"]);
+    assert_eq!(state.code, Some(4), "{}", state.out);
+    assert!(state.out.contains("--state needs every event") && !state.out.contains("TAMPERED"), "{}", state.out);
     for (range, format) in [("0..2", "bundle"), ("1..5", "bundle"), ("0..2", "csv"), ("1..5", "jsonl")] {
         let out = work.text("pruned-range");
         let refused = work

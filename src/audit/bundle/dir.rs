@@ -28,6 +28,7 @@ impl Draft {
         if to.symlink_metadata().is_ok() {
             return Err(format!("{} exists already; name a new directory", to.display()));
         }
+        has_place(to)?;
         let name = to
             .file_name()
             .ok_or_else(|| format!("{} is no name for a new directory", to.display()))?;
@@ -123,4 +124,15 @@ impl DraftFile {
 /// Lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether the directory is there in which this is to be made.
+///
+/// # Errors
+/// A sentence with what to do.
+pub(crate) fn has_place(to: &Path) -> Result<(), String> {
+    match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) if !parent.is_dir() => Err(format!("there is no directory {}: make it first", parent.display())),
+        _ => Ok(()),
+    }
 }

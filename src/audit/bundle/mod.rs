@@ -11,6 +11,7 @@ mod read;
 mod write;
 
 pub(crate) use check::check;
+pub(crate) use dir::has_place;
 pub(crate) use layout::WIDTH;
 pub use manifest::{ListedFile, Manifest, What};
 pub use pruned::pruned_before;

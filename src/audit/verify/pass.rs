@@ -213,7 +213,8 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
             self.counters
                 .next(&event, Hash(hash), |fault, why| report.find(fault, format!("event {seq}: {why}")));
             self.about(seq, &event);
-            if let Some(replay) = &mut self.replay {
+            // Without what went before, a step looks as if it came from nowhere.
+            if let Some(replay) = self.replay.as_mut().filter(|_| !self.counters.is_partial) {
                 replay.next(leaf, |why| report_at(&mut self.report, seq, why));
             }
         }
@@ -386,7 +387,7 @@ impl<'a, S: LogSource + ?Sized> Pass<'a, S> {
     fn ended_with(self, latest: &SignedHead) -> Result<Report, SourceError> {
         let mut pass = self;
         if pass.counters.is_partial && pass.replay.take().is_some() {
-            let why = "the state cannot be compared, since events that tell of it are not there";
+            let why = "--state needs every event, and some are not there: compare the state with a copy from before they were pruned";
             pass.report.find(Fault::Incomplete, why);
         }
         if let (Some(replay), Some(tables)) = (pass.replay.take(), pass.asked.state) {

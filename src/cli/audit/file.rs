@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::export::ExportFormat;
-use crate::audit::bundle::{BundleError, What, pruned_before};
+use crate::audit::bundle::{has_place, BundleError, What, pruned_before};
 use crate::audit::export::page::{CaseEntry, CasePage, Command, html};
 use crate::audit::export::{Entry, ExportError, csv, jsonl, ocsf, selected};
 use crate::audit::source::LogSource;
@@ -42,6 +42,7 @@ pub(super) fn write(source: &impl LogSource, wanted: &Wanted<'_>, to: &Path, mar
     if to.exists() {
         return Err(BundleError::Write(format!("{} exists already: name a new file", to.display())));
     }
+    has_place(to).map_err(BundleError::Write)?;
     let partial = Partial(to.with_file_name(format!(".{}.partial-{mark}", to.file_name().unwrap_or_default().to_string_lossy())));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial.0);
     let mut out = BufWriter::new(file.map_err(|error| at(&partial.0, error))?);
