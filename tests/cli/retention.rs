@@ -63,7 +63,11 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     assert!(work.run(&["audit", "verify"]).ok().contains("the events before 4"));
     let state = work.run(&["audit", "verify", "--state"]);
     assert_eq!(state.code, Some(4), "{}", state.out);
-    assert!(state.out.contains("--state needs every event") && !state.out.contains("TAMPERED"), "{}", state.out);
+    assert!(
+        state.out.contains("--state needs every event") && !state.out.contains("TAMPERED"),
+        "{}",
+        state.out
+    );
     for (range, format) in [("0..2", "bundle"), ("1..5", "bundle"), ("0..2", "csv"), ("1..5", "jsonl")] {
         let out = work.text("pruned-range");
         let refused = work

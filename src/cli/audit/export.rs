@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::super::context::{Context, load, open};
 use super::super::describe::Decimals;
 use super::super::error::CliError;
 use super::super::output::shown;
-use super::file;
+use super::file::{self, ExportFormat};
 use crate::app;
 use crate::audit::bundle::{self, Request, What, Written};
 use crate::audit::source::LogSource as _;
@@ -67,21 +67,6 @@ struct Which {
     /// The events of this time, up to and without the second moment.
     #[arg(long, value_name = "FROM..TO")]
     time: Option<Span<Timestamp>>,
-}
-
-/// In which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ExportFormat {
-    /// A tlog-tiles directory with everything that is needed to check it.
-    Bundle,
-    /// A JSON object a line: number, leaf hash and the exact bytes.
-    Jsonl,
-    /// RFC 4180, with a line of names.
-    Csv,
-    /// OCSF 1.8.0 events, one a line.
-    Ocsf,
-    /// A page of one case, for people.
-    Page,
 }
 
 /// Two ends with `..` between them.

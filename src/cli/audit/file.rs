@@ -5,8 +5,9 @@ use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::export::ExportFormat;
-use crate::audit::bundle::{has_place, BundleError, What, pruned_before};
+use clap::ValueEnum;
+
+use crate::audit::bundle::{BundleError, What, has_place, pruned_before};
 use crate::audit::export::page::{CaseEntry, CasePage, Command, html};
 use crate::audit::export::{Entry, ExportError, csv, jsonl, ocsf, selected};
 use crate::audit::source::LogSource;
@@ -14,6 +15,21 @@ use crate::audit::{CasePruned, SignedHead, VerifierKey, sync_dir_of};
 use crate::domain::digest::Digest;
 use crate::domain::money::Currency;
 use crate::domain::time::Timestamp;
+
+/// In which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    /// A tlog-tiles directory with everything that is needed to check it.
+    Bundle,
+    /// A JSON object a line: number, leaf hash and the exact bytes.
+    Jsonl,
+    /// RFC 4180, with a line of names.
+    Csv,
+    /// OCSF 1.8.0 events, one a line.
+    Ocsf,
+    /// A page of one case, for people.
+    Page,
+}
 
 /// What is to be written.
 pub(super) struct Wanted<'a> {
