@@ -267,6 +267,11 @@ fn another_form_is_one_new_file_of_events_that_the_head_covers() {
         .unwrap();
     let refused = export(&["--range", "0..3"], "csv", &out("changed.csv")).refused(1);
     assert!(refused.contains("event 2 is not the one that its head covers"), "{refused}");
+    // Nor is something left out because it is looked for in the wrong place.
+    vandal.execute("UPDATE event SET at = 1 WHERE seq = 3", []).unwrap();
+    let times = ["--time", "2026-01-01T00:00:00Z..2100-01-01T00:00:00Z"];
+    let refused = export(&times, "csv", &out("hidden.csv")).refused(1);
+    assert!(refused.contains("event 3 is not found by what it says"), "{refused}");
     let left: Vec<_> = fs::read_dir(run.work.temp.path().join("work"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -175,6 +175,12 @@ impl Export {
 
     fn write(&self, db: &Path, keys: &[VerifierKey], decimals: &Decimals, context: &Context) -> Result<Exported, CliError> {
         let evidence = Evidence::open(db).map_err(CliError::failed)?;
+        // What a case or a time is found by must be what the events say, or something is left out that nobody misses.
+        if let Some(fault) = evidence.search_faults().map_err(CliError::failed)?.first() {
+            return Err(CliError::failed(format!(
+                "the log is not written out, since not everything in it can be found: {fault}; see `writ audit verify --index`"
+            )));
+        }
         let (what, seqs, subject) = self.selected(&evidence)?;
         let now = context.outside.clock.now();
         let mark = format!("{:08x}", u32::from_be_bytes(random(&*context.outside.entropy)));
