@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use writ::audit::tree::{self, Edge, Hash, leaf_hash};
 use writ::audit::{Actor, EventBody, EventKind, HeadFile, LogFiles, LogKeys, LogPart, Note, SignedHead};
 use writ::store::health::{FileState, Trouble};
-use writ::store::sqlite::SqliteStore;
+use writ::store::sqlite::{Recovered, SqliteStore};
 use writ::store::{Store, StoreError};
 
 use super::world::*;
@@ -331,6 +331,42 @@ async fn a_rotation_without_an_announced_key_is_not_written() {
     write(&world, world.store(), 1).await.unwrap();
 }
 
+fn recover(world: &World, file: &Path, files: &LogFiles) -> Result<Recovered, String> {
+    let (clock, entropy) = (Arc::<ManualClock>::clone(&world.clock), Arc::<SeededEntropy>::clone(&world.entropy));
+    SqliteStore::recover(file, files, &world.op(), clock, entropy).map_err(|error| error.to_string())
+}
+
+fn open_at(world: &World, file: &Path, files: &LogFiles) -> Result<SqliteStore, String> {
+    let clock = Arc::<ManualClock>::clone(&world.clock);
+    let entropy = Arc::new(SeededEntropy::new(9));
+    SqliteStore::open(file, &Default::default(), files.clone(), clock, entropy).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_backup_from_before_an_earlier_recovery_goes_on_under_a_name_of_its_own() {
+    let world = World::with_one_connection().await;
+    write(&world, world.store(), 1).await.unwrap();
+    let (backup, again) = (world.file.with_file_name("backup.db"), world.file.with_file_name("again.db"));
+    world.store().backup(&backup).await.unwrap();
+    std::fs::copy(&backup, &again).unwrap();
+    write(&world, world.store(), 2).await.unwrap();
+    let files = log_beside(&world.file);
+    let first = recover(&world, &backup, &files).unwrap();
+    let store = open_at(&world, &backup, &files).unwrap();
+    store.note(world.op(), note(3)).await.unwrap();
+    drop(store);
+    let refused = open_at(&world, &again, &files).unwrap_err();
+    assert!(refused.contains("that of") || refused.contains("was taken back"), "{refused}");
+    let second = recover(&world, &again, &files).unwrap();
+    assert_eq!(
+        (first.origin.as_str(), second.origin.as_str()),
+        ("writ.test/audit/r2", "writ.test/audit/r3")
+    );
+    assert_eq!(second.before.map(|head| head.origin), Some("writ.test/audit/r2".to_owned()));
+    let store = open_at(&world, &again, &files).unwrap();
+    store.note(world.op(), note(4)).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_restored_database_goes_on_under_another_name_and_only_as_it_was_signed() {
     let world = World::with_one_connection().await;
@@ -342,16 +378,9 @@ async fn a_restored_database_goes_on_under_another_name_and_only_as_it_was_signe
     }
     let lost = head(&world.file);
     let mut files = log_beside(&world.file);
-    let recover = |file: &Path, files: &LogFiles| {
-        let (clock, entropy) = (Arc::<ManualClock>::clone(&world.clock), Arc::<SeededEntropy>::clone(&world.entropy));
-        SqliteStore::recover(file, files, &world.op(), clock, entropy).map_err(|error| error.to_string())
-    };
+    let recover = |file: &Path, files: &LogFiles| recover(&world, file, files);
     let before = [&files.key, &files.head].map(|file| (file.clone(), std::fs::read(file).unwrap()));
-    let open = |file: &Path, files: &LogFiles| {
-        let clock = Arc::<ManualClock>::clone(&world.clock);
-        SqliteStore::open(file, &Default::default(), files.clone(), clock, Arc::new(SeededEntropy::new(9)))
-            .map_err(|error| error.to_string())
-    };
+    let open = |file: &Path, files: &LogFiles| open_at(&world, file, files);
     let refused = open(&backup, &files).unwrap_err();
     assert!(refused.contains("was taken back"), "{refused}");
 

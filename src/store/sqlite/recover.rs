@@ -52,8 +52,9 @@ pub(super) fn recover(
     let latest = seal::latest(&tx).map_err(failed)?.ok_or_else(|| failed(SealError::NoHead))?;
     let keys = LogKeys::load(files, None).map_err(SealError::Keys).map_err(failed)?;
     let head_file = HeadFile::at(files.head.clone());
-    if latest.signers(&keys.known).is_ok() && *latest.origin() != *keys.signing.origin() {
-        // An earlier attempt got as far as the commit.
+    let name = next_name(keys.signing.origin()).map_err(SealError::Keys).map_err(failed)?;
+    if latest.signers(&keys.known).is_ok() && *latest.origin() == name {
+        // An earlier attempt got as far as the commit. A database of an older name is another matter: it is from before an earlier recovery.
         return finish(files, &head_file, &latest, None).map_err(failed);
     }
     let size = whole(&tx, &latest, &keys).map_err(failed)?;
@@ -62,7 +63,6 @@ pub(super) fn recover(
         size: head.size(),
         root: head.root().to_string(),
     });
-    let name = next_name(keys.signing.origin()).map_err(SealError::Keys).map_err(failed)?;
     let next = files.announce(&name, &*entropy).map_err(SealError::Keys).map_err(failed)?;
     let writer = WriterMark::new(WriterId::generate(&*clock, &*entropy));
     writer.begin(name.as_str(), size, 0);
