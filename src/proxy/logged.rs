@@ -137,11 +137,22 @@ pub(super) fn text<'e>(event: &'e Json, path: &[&str]) -> Option<&'e str> {
     path.iter().try_fold(event, |at, key| at.member(key)).and_then(Json::as_str)
 }
 
+/// What an event must say: what that is, where it stands, and its text.
+pub(super) type Said<'p> = (&'static str, &'p [&'p str], String);
+
+/// Whether the event says all of it.
+pub(super) fn says<'p>(event: &Json, expected: impl IntoIterator<Item = Said<'p>>) -> Result<(), NotLogged> {
+    let differs = expected
+        .into_iter()
+        .find(|(_, path, value)| text(event, path) != Some(value.as_str()));
+    differs.map_or(Ok(()), |(what, ..)| Err(NotLogged::Other(what)))
+}
+
 /// Whether the event is the issue of exactly this: nothing of a grant is left to the token's signature alone.
 pub(super) fn tells_of(event: &Json, grant: &Issue<'_>) -> Result<(), NotLogged> {
     let text = |path: &[&str]| text(event, path);
     let issue = EventKind::Credential(CredentialTransition::Issue);
-    let expected: [(&'static str, &[&str], String); 9] = [
+    let expected: [Said<'_>; 9] = [
         ("type", &["type"], issue.as_str().to_owned()),
         ("outcome", &["outcome"], EventOutcome::Ok.as_str().to_owned()),
         ("credential", &["credential", "id"], grant.credential.to_string()),
@@ -152,11 +163,7 @@ pub(super) fn tells_of(event: &Json, grant: &Issue<'_>) -> Result<(), NotLogged>
         ("tenant", &["tenant"], grant.resource.tenant.to_string()),
         ("resource", &["resource", "id"], grant.resource.id.to_string()),
     ];
-    for (what, path, value) in expected {
-        if text(path) != Some(value.as_str()) {
-            return Err(NotLogged::Other(what));
-        }
-    }
+    says(event, expected)?;
     if text(&["resource", "type"]) != Some(grant.resource.kind.to_string().as_str()) {
         return Err(NotLogged::Other("resource"));
     }

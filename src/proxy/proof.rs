@@ -2,7 +2,7 @@
 
 use super::dispatch::unsent;
 use super::handoff::Reason;
-use super::logged::{Issue, NotLogged, tells_of, text};
+use super::logged::{Issue, NotLogged, Said, says, tells_of, text};
 use super::{Parts, Plan};
 use crate::audit::{EventKind, EventOutcome, ReceiptError};
 use crate::domain::draft::{CompiledRequest, IdempotencyKey};
@@ -148,17 +148,12 @@ impl Parts {
 /// Whether the event is the claim of this execution, with this credential.
 fn tells_of_claim(event: &Json, execution: &ExecutionRecord) -> Result<(), NotLogged> {
     let claim = EventKind::Execution(ExecutionTransition::Claim);
-    let expected: [(&'static str, &[&str], String); 5] = [
+    let expected: [Said<'_>; 5] = [
         ("type", &["type"], claim.as_str().to_owned()),
         ("outcome", &["outcome"], EventOutcome::Ok.as_str().to_owned()),
         ("execution", &["execution", "id"], execution.id.to_string()),
         ("draft", &["draft", "hash"], execution.hash.to_string()),
         ("credential", &["credential", "id"], execution.credential.to_string()),
     ];
-    for (what, path, value) in expected {
-        if text(event, path) != Some(value.as_str()) {
-            return Err(NotLogged::Other(what));
-        }
-    }
-    Ok(())
+    says(event, expected)
 }

@@ -61,13 +61,6 @@ fn only_what_a_verified_bundle_has_is_pruned_and_nothing_that_is_held() {
     let told = work.json(&["audit", "verify", "--openings"]);
     assert_eq!((&told["exit"], &told["pruned"]), (&0.into(), &4.into()), "{told}");
     assert!(work.run(&["audit", "verify"]).ok().contains("the events before 4"));
-    let state = work.run(&["audit", "verify", "--state"]);
-    assert_eq!(state.code, Some(4), "{}", state.out);
-    assert!(
-        state.out.contains("--state needs every event") && !state.out.contains("TAMPERED"),
-        "{}",
-        state.out
-    );
     for (range, format) in [("0..2", "bundle"), ("1..5", "bundle"), ("0..2", "csv"), ("1..5", "jsonl")] {
         let out = work.text("pruned-range");
         let refused = work
@@ -163,6 +156,15 @@ fn what_is_missing_from_a_partly_pruned_case_without_the_logs_word_is_an_alarm_a
     assert!(case.len() >= 3, "{case:?}");
     let cut = case[1];
     pruned(work, cut);
+
+    // The draft's first step is gone, and the next one does not come from nowhere for that.
+    let state = work.run(&["audit", "verify", "--state"]);
+    assert_eq!(state.code, Some(4), "{}", state.out);
+    assert!(
+        state.out.contains("--state needs every event") && !state.out.contains("TAMPERED"),
+        "{}",
+        state.out
+    );
 
     let said = format!("events 0..{} were pruned on ", cut - 1);
     let shown = work.run(&["audit", "show", "case-1"]).ok();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use writ::audit::EventKind;
+use writ::audit::export::csv;
 use writ::audit::export::ocsf::{Class, Mapping, mapping};
-use writ::audit::export::{csv, kinds};
 
 use super::ocsf::written;
 use super::samples;
@@ -49,7 +50,7 @@ fn row(kind: &str, mapping: Mapping) -> String {
 }
 
 fn mappings() -> String {
-    let rows = kinds().map(|kind| row(kind.as_str(), mapping(kind)));
+    let rows = EventKind::all().map(|kind| row(kind.as_str(), mapping(kind)));
     "| type | class | activity | entity (its uid) | disposition | alert |\n|---|---|---|---|---|---|\n".to_owned()
         + &rows.collect::<String>()
 }
@@ -129,7 +130,7 @@ async fn every_member_goes_where_the_page_says_and_the_rest_is_unmapped() {
 
 /// What the record says in the standard's words, and the uid of the entity, which the other table names.
 fn told_in_words(at: &str, record: &Value) -> bool {
-    let entity = kinds()
+    let entity = EventKind::all()
         .filter_map(|kind| match mapping(kind).class() {
             Class::Entity(_, entity) if record["metadata"]["event_code"] == kind.as_str() => Some(format!("/{}", entity.uid().join("/"))),
             _ => None,

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use writ::audit::EventBody;
-use writ::audit::export::{Entry, kinds};
+use writ::audit::EventKind;
+use writ::audit::export::Entry;
 use writ::domain::approval::Decision;
 use writ::domain::json::canonical;
 use writ::domain::stop::StopScope;
@@ -113,13 +114,13 @@ pub async fn of_every_kind() -> Vec<Entry> {
     let log = crate::support::log::log_beside(&world.file);
     let name = "writ.test/audit".parse().unwrap();
     log.announce(&name, &crate::support::SeededEntropy::new(4)).unwrap();
-    for kind in kinds() {
+    for kind in EventKind::all() {
         let op = world.op();
         let body = EventBody::new(kind, op.actor.clone());
         world.store().note(op, body).await.unwrap();
     }
     let mut out = entries(&**world.store()).await;
-    for kind in kinds() {
+    for kind in EventKind::all() {
         let mut event = full.clone();
         event["type"] = json!(kind.as_str());
         out.push(entry(&event));

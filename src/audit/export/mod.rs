@@ -15,7 +15,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::domain::json::JsonError;
 
-pub use kind::{Kind, kinds};
+pub use kind::Kind;
 
 /// One stored event and its place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
